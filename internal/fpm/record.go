@@ -30,9 +30,10 @@ type Record struct {
 	// Queued is the work that waits. Its SumPrefillKVTokens is always 0: the
 	// wire has no such field.
 	Queued Requests
-	// Unversioned marks a payload of the first releases, which carries neither
-	// version nor counter_id: CounterID came from the sequence frame.
-	Unversioned bool
+	// Unversioned marks a payload of the first releases, which has no version.
+	// When it has no counter_id either, CounterID came from the sequence frame.
+	Unversioned         bool
+	counterFromSequence bool
 	// Payload is the msgpack map the record was decoded from. Decode keeps the
 	// caller's slice, it does not copy.
 	Payload []byte

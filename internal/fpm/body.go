@@ -1,0 +1,102 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fpm
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// BodyWriter writes records as log bodies: the payload as a map, keys in wire
+// order, unknown keys kept, ints as ints and floats as doubles. It reuses its
+// buffers and belongs to one goroutine.
+type BodyWriter struct {
+	walk *walker
+}
+
+// NewBodyWriter makes a writer.
+func NewBodyWriter() *BodyWriter { return &BodyWriter{walk: newWalker()} }
+
+// Fill writes the record's payload into dst, which should be empty. The record
+// must come from Decode. The keys that an unversioned payload lacks are put in
+// their canonical places: version first, counter_id after dp_rank.
+func (b *BodyWriter) Fill(dst pcommon.Map, record *Record) {
+	w := b.walk
+	w.reset(record.Payload)
+	n, _ := w.mapLen("")
+	dst.EnsureCapacity(n + 2)
+	if record.Unversioned {
+		dst.PutInt(keyVersion, Version)
+	}
+	for ; n > 0; n-- {
+		key, rejected := w.key("")
+		if rejected != nil {
+			return // cannot be: Decode walked the same bytes
+		}
+		b.value(put(dst, key))
+		if record.counterFromSequence && string(key) == keyDPRank {
+			dst.PutInt(keyCounterID, record.CounterID)
+		}
+	}
+}
+
+func (b *BodyWriter) value(dst pcommon.Value) {
+	w := b.walk
+	got, _ := w.peek("")
+	switch got {
+	case kindBool:
+		value, _ := w.decoder.DecodeBool()
+		dst.SetBool(value)
+	case kindInt:
+		value, _ := w.integer("")
+		dst.SetInt(value)
+	case kindFloat:
+		value, _ := w.float("")
+		dst.SetDouble(value)
+	case kindString:
+		value, _ := w.text("")
+		dst.SetStr(string(value))
+	case kindArray:
+		n, _ := w.arrayLen("")
+		slice := dst.SetEmptySlice()
+		for ; n > 0; n-- {
+			b.value(slice.AppendEmpty())
+		}
+	case kindMap:
+		n, _ := w.mapLen("")
+		nested := dst.SetEmptyMap()
+		nested.EnsureCapacity(n)
+		for ; n > 0; n-- {
+			key, _ := w.key("")
+			b.value(put(nested, key))
+		}
+	default: // nil: an empty value
+		_ = w.decoder.DecodeNil()
+	}
+}
+
+// put makes room for a key. Of a key that comes twice (only unknown ones may)
+// the last value wins, in the first one's place.
+func put(dst pcommon.Map, key []byte) pcommon.Value {
+	return dst.PutEmpty(internKey(key))
+}
+
+// internKey gives the known keys without an allocation.
+func internKey(key []byte) string {
+	if known, ok := knownKeys[string(key)]; ok {
+		return known
+	}
+	return string(key)
+}
+
+var knownKeys = func() map[string]string {
+	keys := map[string]string{}
+	for _, key := range []string{
+		keyVersion, keyWorkerID, keyDPRank, keyCounterID, keyTimingScope, keyWallTime, keyScheduled, keyQueued,
+		keyNumPrefillRequests, keySumPrefillTokens, keyVarPrefillLength, keySumPrefillKVTokens,
+		keyNumDecodeRequests, keySumDecodeKVTokens, keyVarDecodeKVTokens,
+	} {
+		keys[key] = key
+	}
+	return keys
+}()

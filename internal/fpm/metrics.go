@@ -1,0 +1,215 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fpm
+
+import (
+	"math"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/pmetric"
+)
+
+// Positions in Metrics behind the gauges.
+const (
+	slotMessages = Gauges + iota
+	slotMessagesLost
+	slotStepDuration
+	slotDecodeTokenLatency
+	slotPrefillTokens
+	slotDecodeTokens
+	slotCount
+)
+
+// Pass is one forward pass with the times its points get.
+type Pass struct {
+	Record *Record
+	// Time is the observation time; it strictly increases within a rank.
+	Time pcommon.Timestamp
+	// CounterStart is the start time of fpm.messages: when the publisher that
+	// counts was first heard.
+	CounterStart pcommon.Timestamp
+}
+
+// Links are the times of the last delta points of one rank. The next point of
+// a series starts where its last one ended, so that stock components add
+// contiguous deltas up.
+//
+// The caller keeps one for each rank, and keeps the old value when the points
+// made with it were not delivered.
+type Links struct {
+	// Began is the start of the first delta point of each series.
+	Began              pcommon.Timestamp
+	stepDuration       pcommon.Timestamp
+	decodeTokenLatency pcommon.Timestamp
+	tokens             pcommon.Timestamp
+}
+
+func (l *Links) step(last *pcommon.Timestamp, now pcommon.Timestamp) (start pcommon.Timestamp) {
+	start = max(*last, l.Began)
+	*last = now
+	return start
+}
+
+// Lost is the running total of fpm.messages.lost of one rank.
+type Lost struct {
+	Total int64
+	Start pcommon.Timestamp
+}
+
+// RankAttributes identifies the series of one rank within a worker.
+type RankAttributes struct {
+	DPRank         int64
+	TimingScope    string
+	HasTimingScope bool
+}
+
+// Attributes returns the attributes that the record's points carry.
+func (r *Record) Attributes() RankAttributes {
+	return RankAttributes{DPRank: r.DPRank, TimingScope: r.TimingScope, HasTimingScope: r.HasTimingScope}
+}
+
+// Put writes the attributes into an empty map.
+func (a RankAttributes) Put(dst pcommon.Map) {
+	dst.EnsureCapacity(2)
+	dst.PutInt(AttrDPRank, a.DPRank)
+	if a.HasTimingScope {
+		dst.PutStr(AttrTimingScope, a.TimingScope)
+	}
+}
+
+// WorkerMetrics fills the metrics of one worker, in one scope, for one batch.
+// Call Pass for each forward pass in order, Lost once a rank, Stale for ranks
+// that fell silent, then Finish.
+type WorkerMetrics struct {
+	form    *HistogramForm
+	metrics pmetric.MetricSlice
+	slots   [slotCount]pmetric.Metric
+	passes  int
+}
+
+// NewWorkerMetrics prepares the metrics of a worker in an empty scope. passes
+// is how many forward passes are about to come.
+func NewWorkerMetrics(scope pmetric.ScopeMetrics, form *HistogramForm, passes int) *WorkerMetrics {
+	w := &WorkerMetrics{form: form, metrics: scope.Metrics(), passes: passes}
+	w.metrics.EnsureCapacity(slotCount)
+	for i := range Metrics {
+		w.slots[i] = w.metrics.AppendEmpty()
+		prepare(w.slots[i], &Metrics[i], form, passes)
+	}
+	return w
+}
+
+func prepare(dst pmetric.Metric, metric *Metric, form *HistogramForm, points int) {
+	dst.SetName(metric.Name)
+	dst.SetDescription(metric.Description)
+	dst.SetUnit(metric.Unit)
+	switch metric.Instrument {
+	case GaugeInt, GaugeDouble:
+		dst.SetEmptyGauge().DataPoints().EnsureCapacity(points)
+	case SumCumulative, SumDelta:
+		sum := dst.SetEmptySum()
+		sum.SetIsMonotonic(true)
+		sum.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
+		if metric.Instrument == SumCumulative {
+			sum.SetAggregationTemporality(pmetric.AggregationTemporalityCumulative)
+		}
+		sum.DataPoints().EnsureCapacity(points)
+	case Histogram:
+		form.prepare(dst, points)
+	}
+}
+
+// Pass adds the points of one forward pass and moves the links on. overflowed
+// is the number of observations left out because value × weight is no finite
+// number.
+func (w *WorkerMetrics) Pass(pass Pass, links *Links) (overflowed int) {
+	record := pass.Record
+	attributes := record.Attributes()
+	for i := range Metrics[:Gauges] {
+		metric := &Metrics[i]
+		point := w.slots[i].Gauge().DataPoints().AppendEmpty()
+		point.SetTimestamp(pass.Time)
+		attributes.Put(point.Attributes())
+		if field := metric.Count(record); field != nil {
+			point.SetIntValue(*field)
+		} else {
+			point.SetDoubleValue(*metric.Value(record))
+		}
+	}
+	w.sum(slotMessages, attributes, pass.CounterStart, pass.Time, record.CounterID)
+
+	tokens := links.step(&links.tokens, pass.Time)
+	w.sum(slotPrefillTokens, attributes, tokens, pass.Time, record.Scheduled.SumPrefillTokens)
+	w.sum(slotDecodeTokens, attributes, tokens, pass.Time, record.Scheduled.NumDecodeRequests)
+
+	if record.WallTime > 0 {
+		start := links.step(&links.stepDuration, pass.Time)
+		w.form.observe(w.slots[slotStepDuration], record.WallTime, 1, attributes, start, pass.Time)
+		if weight := record.Scheduled.NumDecodeRequests; weight > 0 {
+			if math.IsInf(record.WallTime*float64(weight), 0) {
+				return 1
+			}
+			start := links.step(&links.decodeTokenLatency, pass.Time)
+			w.form.observe(w.slots[slotDecodeTokenLatency], record.WallTime, uint64(weight), attributes, start, pass.Time)
+		}
+	}
+	return 0
+}
+
+// Lost adds a rank's point of fpm.messages.lost.
+func (w *WorkerMetrics) Lost(attributes RankAttributes, lost Lost, now pcommon.Timestamp) {
+	w.sum(slotMessagesLost, attributes, lost.Start, now, lost.Total)
+}
+
+func (w *WorkerMetrics) sum(slot int, attributes RankAttributes, start, now pcommon.Timestamp, value int64) {
+	point := w.slots[slot].Sum().DataPoints().AppendEmpty()
+	point.SetStartTimestamp(start)
+	point.SetTimestamp(now)
+	point.SetIntValue(value)
+	attributes.Put(point.Attributes())
+}
+
+// Stale ends the gauges of a rank: one point without a value for each, in a
+// Metric entry of its own, because the stock Prometheus exporter skips the
+// points behind one.
+func (w *WorkerMetrics) Stale(attributes RankAttributes, now pcommon.Timestamp) {
+	for i := range Metrics[:Gauges] {
+		metric := w.metrics.AppendEmpty()
+		prepare(metric, &Metrics[i], w.form, 1)
+		point := metric.Gauge().DataPoints().AppendEmpty()
+		point.SetTimestamp(now)
+		point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+		attributes.Put(point.Attributes())
+	}
+}
+
+// Finish removes the metrics that got no point.
+func (w *WorkerMetrics) Finish() {
+	w.metrics.RemoveIf(func(metric pmetric.Metric) bool {
+		switch metric.Type() {
+		case pmetric.MetricTypeGauge:
+			return metric.Gauge().DataPoints().Len() == 0
+		case pmetric.MetricTypeSum:
+			return metric.Sum().DataPoints().Len() == 0
+		case pmetric.MetricTypeHistogram:
+			return metric.Histogram().DataPoints().Len() == 0
+		default:
+			return metric.ExponentialHistogram().DataPoints().Len() == 0
+		}
+	})
+}
+
+// AppendEndpointUp adds the point of fpm.endpoint.up to a scope.
+func AppendEndpointUp(scope pmetric.ScopeMetrics, endpoint string, up bool, now pcommon.Timestamp) {
+	metric := scope.Metrics().AppendEmpty()
+	prepare(metric, &EndpointUp, nil, 1)
+	point := metric.Gauge().DataPoints().AppendEmpty()
+	point.SetTimestamp(now)
+	point.Attributes().PutStr(AttrEndpoint, endpoint)
+	if up {
+		point.SetIntValue(1)
+	} else {
+		point.SetIntValue(0)
+	}
+}
