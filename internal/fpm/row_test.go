@@ -92,7 +92,7 @@ var (
 	}
 )
 
-func bodyOf(p pairs) pcommon.Value {
+func rowBody(p pairs) pcommon.Value {
 	body := pcommon.NewValueMap()
 	p.fill(body.Map())
 	return body
@@ -166,7 +166,7 @@ func TestRowGolden(t *testing.T) {
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := rowOf(t, test.envelope, bodyOf(test.body))
+			got := rowOf(t, test.envelope, rowBody(test.body))
 			path := filepath.Join("testdata", "row", test.name+".jsonl")
 			if os.Getenv("UPDATE_GOLDEN") != "" {
 				require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
@@ -194,7 +194,7 @@ func TestRecordRowEqualsBodyRow(t *testing.T) {
 		record, err := NewDecoder(false).Decode(payload, 0)
 		require.NoError(t, err)
 		fromRecord := AppendRow(nil, 1250, AppendRecordEvent(nil, &testEnvelope, &record))
-		assert.Equal(t, rowOf(t, testEnvelope, bodyOf(body)), string(fromRecord))
+		assert.Equal(t, rowOf(t, testEnvelope, rowBody(body)), string(fromRecord))
 	}
 }
 
@@ -398,7 +398,7 @@ func TestValidateBody(t *testing.T) {
 		{"32 levels below the root", rootPairs.with("vendor", deep(32)), ReasonMalformed, "vendor"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := ValidateBody(bodyOf(test.body))
+			_, err := ValidateBody(rowBody(test.body))
 			if test.reason == "" {
 				require.NoError(t, err)
 				return
