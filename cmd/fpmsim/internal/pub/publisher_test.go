@@ -115,6 +115,7 @@ func TestLedger(t *testing.T) {
 			msg, err := good.RecvMsg()
 			if err != nil {
 				close(received)
+				good.Close()
 				return
 			}
 			received <- binary.BigEndian.Uint64(msg.Frames[1])
