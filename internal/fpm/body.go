@@ -9,30 +9,29 @@ import (
 
 // BodyWriter writes records as log bodies: the payload as a map, keys in wire
 // order, unknown keys kept, ints as ints and floats as doubles. It reuses its
-// buffers and belongs to one goroutine.
+// buffers and belongs to one goroutine. The zero BodyWriter is ready for use and
+// must not be copied after that.
 type BodyWriter struct {
-	walk *walker
+	walk walker
 }
 
 // NewBodyWriter makes a writer.
-func NewBodyWriter() *BodyWriter { return &BodyWriter{walk: newWalker()} }
+func NewBodyWriter() *BodyWriter { return &BodyWriter{} }
 
 // Fill writes the record's payload into dst, which should be empty. The record
-// must come from Decode. The keys that an unversioned payload lacks are put in
+// must come from Decode, which has walked the same bytes without an error: none
+// is looked at here. The keys that an unversioned payload lacks are put in
 // their canonical places: version first, counter_id after dp_rank.
 func (b *BodyWriter) Fill(dst pcommon.Map, record *Record) {
-	w := b.walk
+	w := &b.walk
 	w.reset(record.Payload)
-	n, _ := w.mapLen("")
+	n, _ := w.mapLen()
 	dst.EnsureCapacity(n + 2)
 	if record.Unversioned {
 		dst.PutInt(keyVersion, Version)
 	}
 	for ; n > 0; n-- {
-		key, rejected := w.key("")
-		if rejected != nil {
-			return // cannot be: Decode walked the same bytes
-		}
+		key, _ := w.key()
 		b.value(put(dst, key))
 		if record.counterFromSequence && string(key) == keyDPRank {
 			dst.PutInt(keyCounterID, record.CounterID)
@@ -41,33 +40,33 @@ func (b *BodyWriter) Fill(dst pcommon.Map, record *Record) {
 }
 
 func (b *BodyWriter) value(dst pcommon.Value) {
-	w := b.walk
-	got, _ := w.peek("")
+	w := &b.walk
+	got, _ := w.peek()
 	switch got {
 	case kindBool:
 		value, _ := w.decoder.DecodeBool()
 		dst.SetBool(value)
 	case kindInt:
-		value, _ := w.integer("")
+		value, _ := w.integer()
 		dst.SetInt(value)
 	case kindFloat:
-		value, _ := w.float("")
+		value, _ := w.float()
 		dst.SetDouble(value)
 	case kindString:
-		value, _ := w.text("")
+		value, _ := w.text()
 		dst.SetStr(string(value))
 	case kindArray:
-		n, _ := w.arrayLen("")
+		n, _ := w.arrayLen()
 		slice := dst.SetEmptySlice()
 		for ; n > 0; n-- {
 			b.value(slice.AppendEmpty())
 		}
 	case kindMap:
-		n, _ := w.mapLen("")
+		n, _ := w.mapLen()
 		nested := dst.SetEmptyMap()
 		nested.EnsureCapacity(n)
 		for ; n > 0; n-- {
-			key, _ := w.key("")
+			key, _ := w.key()
 			b.value(put(nested, key))
 		}
 	default: // nil: an empty value

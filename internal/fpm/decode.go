@@ -10,19 +10,20 @@ import (
 
 // Decoder turns payloads into records. It reuses its buffers and remembers the
 // last worker_id, so it belongs to one goroutine; make one for each endpoint.
+// The zero Decoder is ready for use and must not be copied after that.
 type Decoder struct {
 	// AcceptUnversioned takes payloads without version and counter_id, as the
 	// first Dynamo and SGLang releases send them, for version 1.
 	AcceptUnversioned bool
 
-	walk     *walker
+	walk     walker
 	workerID string
 	scope    string
 }
 
 // NewDecoder makes a decoder; see Decoder.AcceptUnversioned.
 func NewDecoder(acceptUnversioned bool) *Decoder {
-	return &Decoder{AcceptUnversioned: acceptUnversioned, walk: newWalker()}
+	return &Decoder{AcceptUnversioned: acceptUnversioned}
 }
 
 // Bits of the root keys and of the group fields that were seen.
@@ -62,17 +63,20 @@ func (d *Decoder) Decode(payload []byte, sequence int64) (Record, error) {
 		rejected = d.complete(&record, seen, sequence)
 	}
 	if rejected != nil {
+		if rejected.Field == "" {
+			rejected.Field = "payload"
+		}
 		return Record{}, rejected
 	}
 	return record, nil
 }
 
 func (d *Decoder) root(record *Record) (seen int, rejected *RejectError) {
-	w := d.walk
-	n, rejected := w.mapLen("payload")
+	w := &d.walk
+	n, rejected := w.mapLen()
 	for ; n > 0 && rejected == nil; n-- {
 		var key []byte
-		if key, rejected = w.key("payload"); rejected != nil {
+		if key, rejected = w.key(); rejected != nil {
 			break
 		}
 		bit := 0
@@ -82,20 +86,20 @@ func (d *Decoder) root(record *Record) (seen int, rejected *RejectError) {
 			rejected = d.version()
 		case keyWorkerID:
 			bit = sawWorkerID
-			record.WorkerID, rejected = d.remember(&d.workerID, keyWorkerID)
+			record.WorkerID, rejected = d.remember(&d.workerID)
 		case keyDPRank:
 			bit = sawDPRank
-			record.DPRank, rejected = w.count(keyDPRank)
+			record.DPRank, rejected = w.count()
 		case keyCounterID:
 			bit = sawCounterID
-			record.CounterID, rejected = w.count(keyCounterID)
+			record.CounterID, rejected = w.count()
 		case keyTimingScope:
 			bit = sawTimingScope
 			record.HasTimingScope = true
-			record.TimingScope, rejected = d.remember(&d.scope, keyTimingScope)
+			record.TimingScope, rejected = d.remember(&d.scope)
 		case keyWallTime:
 			bit = sawWallTime
-			record.WallTime, rejected = w.measure(keyWallTime)
+			record.WallTime, rejected = w.measure()
 		case keyScheduled:
 			bit = sawScheduled
 			rejected = d.group(&record.Scheduled, keyScheduled)
@@ -103,10 +107,13 @@ func (d *Decoder) root(record *Record) (seen int, rejected *RejectError) {
 			bit = sawQueued
 			rejected = d.group(&record.Queued, keyQueued)
 		default:
-			rejected = w.skip(fieldName(key), 2)
+			rejected = w.skip(2)
 		}
 		if rejected == nil && seen&bit != 0 {
-			rejected = malformed(string(key), "the key twice", "each known key once")
+			rejected = unexpected("the key twice", "each known key once")
+		}
+		if rejected != nil {
+			rejected.under(fieldName(key))
 		}
 		seen |= bit
 	}
@@ -116,11 +123,12 @@ func (d *Decoder) root(record *Record) (seen int, rejected *RejectError) {
 // version reads the version and refuses any other than 1 at once: a later
 // version may have changed everything that follows.
 func (d *Decoder) version() *RejectError {
-	value, rejected := d.walk.integer(keyVersion)
+	value, rejected := d.walk.integer()
 	if rejected == nil && value != Version {
 		rejected = &RejectError{
-			Reason: ReasonUnsupportedVersion, Field: keyVersion,
-			Got: strconv.FormatInt(value, 10), Want: "1",
+			Reason: ReasonUnsupportedVersion,
+			Got:    strconv.FormatInt(value, 10),
+			Want:   "1",
 		}
 	}
 	return rejected
@@ -128,13 +136,13 @@ func (d *Decoder) version() *RejectError {
 
 // remember reads a string that is nearly always the same as in the message
 // before, and then costs no allocation.
-func (d *Decoder) remember(last *string, field string) (string, *RejectError) {
-	text, rejected := d.walk.text(field)
+func (d *Decoder) remember(last *string) (string, *RejectError) {
+	text, rejected := d.walk.text()
 	if rejected != nil {
 		return "", rejected
 	}
 	if len(text) > maxIdentityBytes {
-		return "", malformed(field, fmt.Sprintf("%d bytes", len(text)), fmt.Sprintf("at most %d bytes", maxIdentityBytes))
+		return "", unexpected(fmt.Sprintf("%d bytes", len(text)), fmt.Sprintf("at most %d bytes", maxIdentityBytes))
 	}
 	if string(text) != *last {
 		*last = string(text)
@@ -143,54 +151,54 @@ func (d *Decoder) remember(last *string, field string) (string, *RejectError) {
 }
 
 func (d *Decoder) group(group *Requests, name string) *RejectError {
-	w := d.walk
+	w := &d.walk
 	seen := 0
-	n, rejected := w.mapLen(name)
+	n, rejected := w.mapLen()
 	for ; n > 0 && rejected == nil; n-- {
 		var key []byte
-		if key, rejected = w.key(name); rejected != nil {
+		if key, rejected = w.key(); rejected != nil {
 			return rejected
 		}
 		bit := 0
 		switch string(key) {
 		case keyNumPrefillRequests:
 			bit = sawNumPrefillRequests
-			group.NumPrefillRequests, rejected = w.count(keyNumPrefillRequests)
+			group.NumPrefillRequests, rejected = w.count()
 		case keySumPrefillTokens:
 			bit = sawSumPrefillTokens
-			group.SumPrefillTokens, rejected = w.count(keySumPrefillTokens)
+			group.SumPrefillTokens, rejected = w.count()
 		case keyVarPrefillLength:
 			bit = sawVarPrefillLength
-			group.VarPrefillLength, rejected = w.measure(keyVarPrefillLength)
+			group.VarPrefillLength, rejected = w.measure()
 		case keyNumDecodeRequests:
 			bit = sawNumDecodeRequests
-			group.NumDecodeRequests, rejected = w.count(keyNumDecodeRequests)
+			group.NumDecodeRequests, rejected = w.count()
 		case keySumDecodeKVTokens:
 			bit = sawSumDecodeKVTokens
-			group.SumDecodeKVTokens, rejected = w.count(keySumDecodeKVTokens)
+			group.SumDecodeKVTokens, rejected = w.count()
 		case keyVarDecodeKVTokens:
 			bit = sawVarDecodeKVTokens
-			group.VarDecodeKVTokens, rejected = w.measure(keyVarDecodeKVTokens)
+			group.VarDecodeKVTokens, rejected = w.measure()
 		case keySumPrefillKVTokens:
 			if name == keyScheduled {
 				bit = sawSumPrefillKVTokens
-				group.SumPrefillKVTokens, rejected = w.count(keySumPrefillKVTokens)
+				group.SumPrefillKVTokens, rejected = w.count()
 				break
 			}
 			fallthrough // not a field of the queued group: unknown, kept
 		default:
-			rejected = w.skip(fieldName(key), 3)
+			rejected = w.skip(3)
 		}
 		if rejected == nil && seen&bit != 0 {
-			rejected = malformed(string(key), "the key twice", "each known key once")
+			rejected = unexpected("the key twice", "each known key once")
+		}
+		if rejected != nil {
+			rejected.under(fieldName(key))
 		}
 		seen |= bit
 	}
 	if rejected == nil {
 		rejected = missingCount(name, seen)
-	}
-	if rejected != nil && rejected.Field != name {
-		rejected.Field = name + "." + rejected.Field
 	}
 	return rejected
 }

@@ -5,7 +5,6 @@ package fpm
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
 	"strconv"
 )
@@ -43,21 +42,4 @@ func OpenEnvelope(frames [][]byte) (sequence int64, payload []byte, err error) {
 
 func envelopeError(field, got, want string) *RejectError {
 	return &RejectError{Reason: ReasonEnvelope, Field: field, Got: got, Want: want}
-}
-
-func outOfRange(field string, value uint64) *RejectError {
-	return &RejectError{
-		Reason: ReasonOutOfRange, Field: field,
-		Got: strconv.FormatUint(value, 10), Want: "at most 9223372036854775807",
-	}
-}
-
-// quoteShort quotes text from the wire for an error: escaped, so that a log
-// line stays one line, and cut, so that it stays short.
-func quoteShort(text []byte) string {
-	const most = 40
-	if len(text) > most {
-		return fmt.Sprintf("%q… (%d bytes)", text[:most], len(text))
-	}
-	return fmt.Sprintf("%q", text)
 }
