@@ -1,0 +1,101 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package gaugededupprocessor
+
+import (
+	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/observation"
+)
+
+// slots find, before the points are judged, which of several points of one series only one is to go on:
+//
+//   - gauge points of one tick of the resolution: the last one. A NoRecordedValue point takes part, but always goes on.
+//   - cumulative monotonic sum points of one start time: the newest one, of equally new ones the last.
+//
+// Points are numbered in the order of the batch, which is the order in which superseded is asked.
+type slots struct {
+	best  map[slot]contender
+	lost  []bool // by number
+	asked int
+}
+
+type slot struct {
+	resource, series observation.Key
+	at               uint64 // tick, or start time
+}
+
+type contender struct {
+	number int
+	time   uint64
+}
+
+// keepSlots is the size up to which the map is used again.
+const keepSlots = 4096
+
+func (s *slots) reset() {
+	if len(s.best) > keepSlots {
+		s.best = nil
+	}
+	clear(s.best)
+	s.lost, s.asked = s.lost[:0], 0
+}
+
+// superseded tells whether the next point has lost its slot.
+func (s *slots) superseded() bool {
+	s.asked++
+	return s.lost[s.asked-1]
+}
+
+func (s *slots) choose(b *batch, md pmetric.Metrics) {
+	for i, rm := range md.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				switch b.treatment(m) {
+				case judgeGauge:
+					if b.p.cfg.Resolution > 0 {
+						s.chooseGauges(uint64(b.p.cfg.Resolution), b.owners.byEntry[i], metricKey(scopeKey(sm.Scope()), m), m.Gauge())
+					}
+				case thinSum:
+					s.chooseSums(b.owners.byEntry[i], metricKey(scopeKey(sm.Scope()), m), m.Sum())
+				}
+			}
+		}
+	}
+}
+
+func (s *slots) chooseGauges(tick uint64, resource, metric observation.Key, g pmetric.Gauge) {
+	for _, dp := range g.DataPoints().All() {
+		// All are equally new: the last one wins.
+		s.contend(slot{resource, seriesKey(metric, dp.Attributes()), uint64(dp.Timestamp()) / tick}, 0)
+	}
+}
+
+func (s *slots) chooseSums(resource, metric observation.Key, sum pmetric.Sum) {
+	for _, dp := range sum.DataPoints().All() {
+		if dp.Flags().NoRecordedValue() {
+			s.lost = append(s.lost, false)
+			continue
+		}
+		s.contend(slot{resource, seriesKey(metric, dp.Attributes()), uint64(dp.StartTimestamp())}, uint64(dp.Timestamp()))
+	}
+}
+
+func (s *slots) contend(at slot, time uint64) {
+	c := contender{number: len(s.lost), time: time}
+	s.lost = append(s.lost, false)
+	if s.best == nil {
+		s.best = map[slot]contender{}
+	}
+	best, taken := s.best[at]
+	switch {
+	case !taken:
+		s.best[at] = c
+	case c.time >= best.time:
+		s.lost[best.number] = true
+		s.best[at] = c
+	default:
+		s.lost[c.number] = true
+	}
+}
