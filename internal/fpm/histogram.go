@@ -4,32 +4,85 @@
 package fpm
 
 import (
+	"math"
 	"sort"
 
-	"github.com/lightstep/go-expohisto/structure"
+	"github.com/lightstep/go-expohisto/mapping"
+	"github.com/lightstep/go-expohisto/mapping/exponent"
+	"github.com/lightstep/go-expohisto/mapping/logarithm"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
 // HistogramForm is how durations are put into buckets: by explicit bounds, or
-// exponentially.
+// exponentially. It never changes and may be shared.
 type HistogramForm struct {
 	bounds []float64
-	expo   *structure.Histogram[float64]
+	// zeros are the bucket counts that a point starts with.
+	zeros []uint64
+	// index maps values to exponential buckets; nil with explicit bounds.
+	index mapping.Mapping
 }
 
 // ExplicitForm uses explicit upper bounds in seconds, inclusive, strictly
 // increasing. The slice is kept.
-func ExplicitForm(bounds []float64) *HistogramForm { return &HistogramForm{bounds: bounds} }
+func ExplicitForm(bounds []float64) *HistogramForm {
+	return &HistogramForm{bounds: bounds, zeros: make([]uint64, len(bounds)+1)}
+}
 
-// ExponentialForm uses exponential histograms of at most maxSize buckets. The
-// form reuses a buffer: it belongs to one goroutine.
+// ExponentialForm uses exponential histograms of the scale at which maxSize
+// buckets are enough for durations whose largest is 10⁵ times the smallest (1 ms
+// to 100 s). 160 gives scale 3: buckets 9 % wide.
+//
+// An observation alone needs one bucket at any scale. The scale matters to what
+// adds observations up: not every component downscales, and one that does not
+// would span the distance between two observations of the finest scale with
+// millions of buckets.
 func ExponentialForm(maxSize int32) *HistogramForm {
-	return &HistogramForm{expo: structure.NewFloat64(structure.NewConfig(structure.WithMaxSize(maxSize)))}
+	return &HistogramForm{index: mappingOf(scaleFor(maxSize))}
+}
+
+// Scales that an ExponentialForm may have: the coarsest that Prometheus knows,
+// and the finest whose indexes fit pdata for every float64.
+const (
+	minScale = -4
+	maxScale = logarithm.MaxScale
+)
+
+// contrast is the ratio of durations that an ExponentialForm is made for.
+const contrast = 1e5
+
+func scaleFor(maxSize int32) int32 {
+	scale := maxScale
+	for scale > minScale {
+		// Values that far apart touch one bucket more than lie between them.
+		touched := math.Ceil(math.Ldexp(math.Log2(contrast), int(scale))) + 1
+		if touched <= float64(maxSize) {
+			break
+		}
+		scale--
+	}
+	return scale
+}
+
+func mappingOf(scale int32) mapping.Mapping {
+	var (
+		index mapping.Mapping
+		err   error
+	)
+	if scale > 0 {
+		index, err = logarithm.NewMapping(scale)
+	} else {
+		index, err = exponent.NewMapping(scale)
+	}
+	if err != nil {
+		panic(err) // cannot be: minScale…maxScale are within the library's range
+	}
+	return index
 }
 
 func (f *HistogramForm) prepare(dst pmetric.Metric, points int) {
-	if f.expo != nil {
+	if f.index != nil {
 		histogram := dst.SetEmptyExponentialHistogram()
 		histogram.SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
 		histogram.DataPoints().EnsureCapacity(points)
@@ -40,43 +93,44 @@ func (f *HistogramForm) prepare(dst pmetric.Metric, points int) {
 	histogram.DataPoints().EnsureCapacity(points)
 }
 
-// observe adds one observation with a weight: the weight multiplies the count
-// and the sum, never the value. value is positive, weight at least 1, and their
-// product finite.
-func (f *HistogramForm) observe(dst pmetric.Metric, value float64, weight uint64, attributes RankAttributes, start, now pcommon.Timestamp) {
-	if f.expo != nil {
-		f.observeExponential(dst.ExponentialHistogram().DataPoints().AppendEmpty(), value, weight, attributes, start, now)
+// observation is one observed duration with a weight: the weight multiplies the
+// count and the sum, never the value. value is positive, weight at least 1, and
+// their product finite.
+type observation struct {
+	value       float64
+	weight      uint64
+	attributes  RankAttributes
+	start, time pcommon.Timestamp
+}
+
+// observe adds an observation as a point of its own.
+func (f *HistogramForm) observe(dst pmetric.Metric, o observation) {
+	if f.index != nil {
+		f.observeExponential(dst.ExponentialHistogram().DataPoints().AppendEmpty(), o)
 		return
 	}
 	point := dst.Histogram().DataPoints().AppendEmpty()
-	point.SetStartTimestamp(start)
-	point.SetTimestamp(now)
-	attributes.Put(point.Attributes())
-	point.SetCount(weight)
-	point.SetSum(value * float64(weight))
-	point.SetMin(value)
-	point.SetMax(value)
+	point.SetStartTimestamp(o.start)
+	point.SetTimestamp(o.time)
+	o.attributes.Put(point.Attributes())
+	point.SetCount(o.weight)
+	point.SetSum(o.value * float64(o.weight))
+	point.SetMin(o.value)
+	point.SetMax(o.value)
 	point.ExplicitBounds().FromRaw(f.bounds)
-	counts := point.BucketCounts()
-	counts.FromRaw(make([]uint64, len(f.bounds)+1))
-	counts.SetAt(sort.SearchFloat64s(f.bounds, value), weight)
+	point.BucketCounts().FromRaw(f.zeros)
+	point.BucketCounts().SetAt(sort.SearchFloat64s(f.bounds, o.value), o.weight)
 }
 
-func (f *HistogramForm) observeExponential(point pmetric.ExponentialHistogramDataPoint, value float64, weight uint64, attributes RankAttributes, start, now pcommon.Timestamp) {
-	f.expo.Clear()
-	f.expo.UpdateByIncr(value, weight)
-
-	point.SetStartTimestamp(start)
-	point.SetTimestamp(now)
-	attributes.Put(point.Attributes())
-	point.SetCount(weight)
-	point.SetSum(value * float64(weight))
-	point.SetMin(value)
-	point.SetMax(value)
-	point.SetScale(f.expo.Scale())
-	buckets := f.expo.Positive()
-	point.Positive().SetOffset(buckets.Offset())
-	for i := range buckets.Len() {
-		point.Positive().BucketCounts().Append(buckets.At(i))
-	}
+func (f *HistogramForm) observeExponential(point pmetric.ExponentialHistogramDataPoint, o observation) {
+	point.SetStartTimestamp(o.start)
+	point.SetTimestamp(o.time)
+	o.attributes.Put(point.Attributes())
+	point.SetCount(o.weight)
+	point.SetSum(o.value * float64(o.weight))
+	point.SetMin(o.value)
+	point.SetMax(o.value)
+	point.SetScale(f.index.Scale())
+	point.Positive().SetOffset(f.index.MapToIndex(o.value))
+	point.Positive().BucketCounts().Append(o.weight)
 }

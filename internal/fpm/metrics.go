@@ -145,13 +145,13 @@ func (w *WorkerMetrics) Pass(pass Pass, links *Links) (overflowed int) {
 
 	if record.WallTime > 0 {
 		start := links.step(&links.stepDuration, pass.Time)
-		w.form.observe(w.slots[slotStepDuration], record.WallTime, 1, attributes, start, pass.Time)
+		w.form.observe(w.slots[slotStepDuration], observation{record.WallTime, 1, attributes, start, pass.Time})
 		if weight := record.Scheduled.NumDecodeRequests; weight > 0 {
 			if math.IsInf(record.WallTime*float64(weight), 0) {
 				return 1
 			}
 			start := links.step(&links.decodeTokenLatency, pass.Time)
-			w.form.observe(w.slots[slotDecodeTokenLatency], record.WallTime, uint64(weight), attributes, start, pass.Time)
+			w.form.observe(w.slots[slotDecodeTokenLatency], observation{record.WallTime, uint64(weight), attributes, start, pass.Time})
 		}
 	}
 	return 0
