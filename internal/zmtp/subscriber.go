@@ -1,0 +1,125 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package zmtp
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"github.com/go-zeromq/zmq4"
+)
+
+// SubscriberConfig says whom to subscribe to. Every field must be set; a zero is not a default.
+type SubscriberConfig struct {
+	Network        string        // "tcp" or "unix"
+	Address        string        // "host:port" or a path
+	DialTimeout    time.Duration // for connecting and handshake together
+	InitialBackoff time.Duration // about how long to wait before the second attempt
+	MaxBackoff     time.Duration // the longest wait
+	StaleAfter     time.Duration // see ConnConfig
+	Limits         Limits
+}
+
+// Handler is told what happens to a subscription. All calls come from the goroutine in Subscriber.Run, which reads nothing
+// while a call lasts: they must not block. After Run's context is done no call begins.
+type Handler interface {
+	// Connected says that the handshake succeeded and the subscription was sent.
+	Connected()
+	// Disconnected says why an attempt or a connection ended: once for each attempt, also those that never came to Connected.
+	// The error is a *DialError (no connection), a *HandshakeError (connected to something that is no publisher), or what
+	// Conn.Recv returns. Another attempt follows.
+	Disconnected(err error)
+	// Message hands over a message, as Conn.Recv has it. The frames are the handler's.
+	Message(frames [][]byte, at time.Time)
+}
+
+// Subscriber keeps a subscription to all topics of one publisher alive.
+type Subscriber struct {
+	cfg     SubscriberConfig
+	handler Handler
+	dial    func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// NewSubscriber returns a Subscriber that does nothing yet.
+func NewSubscriber(cfg SubscriberConfig, handler Handler) *Subscriber {
+	dialer := &net.Dialer{KeepAliveConfig: net.KeepAliveConfig{Enable: true}}
+	return &Subscriber{cfg: cfg, handler: handler, dial: dialer.DialContext}
+}
+
+// Run connects, reads, and connects again after a wait, until ctx is done; then it returns at once, also out of a dial, a
+// handshake, a read or a wait. The waits grow from InitialBackoff to MaxBackoff, with jitter, and start over after a
+// message. Run must not be called twice at the same time.
+func (s *Subscriber) Run(ctx context.Context) {
+	waits := newBackOff(s.cfg.InitialBackoff, s.cfg.MaxBackoff)
+	for ctx.Err() == nil {
+		err := s.connection(ctx, waits.Reset)
+		if ctx.Err() != nil {
+			return
+		}
+		s.handler.Disconnected(err)
+		sleep(ctx, waits.NextBackOff())
+	}
+}
+
+// connection makes one attempt and returns why it ended; heard is called for every message.
+func (s *Subscriber) connection(ctx context.Context, heard func()) error {
+	deadline := time.Now().Add(s.cfg.DialTimeout)
+	dialCtx, cancel := context.WithDeadline(ctx, deadline)
+	nc, err := s.dial(dialCtx, s.cfg.Network, s.cfg.Address)
+	cancel()
+	if err != nil {
+		return &DialError{Network: s.cfg.Network, Address: s.cfg.Address, Err: err}
+	}
+	defer nc.Close()
+	// Closing is what unblocks handshake, read and write.
+	defer context.AfterFunc(ctx, func() { nc.Close() })()
+
+	conn, err := Open(nc, ConnConfig{SocketType: zmq4.Sub, StaleAfter: s.cfg.StaleAfter, Limits: s.cfg.Limits}, deadline)
+	if err != nil {
+		return err
+	}
+	if err := conn.SubscribeAll(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	s.handler.Connected()
+	for {
+		frames, at, err := conn.Recv()
+		if err != nil {
+			return err
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		heard()
+		s.handler.Message(frames, at)
+	}
+}
+
+// newBackOff returns waits that double from about initial; jitter spreads each by half to both sides, and the longest still is
+// not over limit.
+func newBackOff(initial, limit time.Duration) *backoff.ExponentialBackOff {
+	const jitter = 0.5
+	longest := time.Duration(float64(limit) / (1 + jitter))
+	return &backoff.ExponentialBackOff{
+		InitialInterval:     min(initial, longest),
+		RandomizationFactor: jitter,
+		Multiplier:          2,
+		MaxInterval:         longest,
+	}
+}
+
+// sleep waits for d or the end of ctx.
+func sleep(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
