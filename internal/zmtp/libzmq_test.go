@@ -1,0 +1,343 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package zmtp
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"path/filepath"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-zeromq/zmq4"
+	"github.com/stretchr/testify/require"
+)
+
+const anyPort = "tcp://127.0.0.1:*"
+
+// follow runs a subscriber against a libzmq peer.
+func follow(t *testing.T, address string, staleAfter time.Duration) *events {
+	t.Helper()
+	e := newEvents()
+	cfg := subscriberConfig(address)
+	cfg.StaleAfter = staleAfter
+	runSubscriber(t, NewSubscriber(cfg, e))
+	return e
+}
+
+func sequenceOf(t *testing.T, m received) uint64 {
+	t.Helper()
+	require.GreaterOrEqual(t, len(m.frames), 2)
+	require.Empty(t, m.frames[0])
+	require.Len(t, m.frames[1], 8)
+	return binary.BigEndian.Uint64(m.frames[1])
+}
+
+func TestLibzmqPublisher(t *testing.T) {
+	p := startLibzmq(t)
+	t.Log(p.do(t, "version", nil))
+	e := follow(t, p.bind(t, "PUB", nil, anyPort), 10*time.Second)
+	p.exchange(t, e)
+	// Fewer than the high-water marks: none may be lost.
+	p.do(t, "send", request{"count": 900})
+	first := sequenceOf(t, wait(t, "message", e.messages, 5*time.Second))
+	for i := range uint64(899) {
+		m := wait(t, "message", e.messages, 5*time.Second)
+		require.Equal(t, first+1+i, sequenceOf(t, m))
+		require.Len(t, m.frames, 3)
+		require.Equal(t, repeat(435), m.frames[2])
+	}
+	require.Empty(t, e.disconnected)
+}
+
+func TestLibzmqOverUnixSocket(t *testing.T) {
+	p := startLibzmq(t)
+	path := filepath.Join(t.TempDir(), "fpm.0")
+	require.Equal(t, path, p.bind(t, "PUB", nil, "ipc://"+path))
+	e := newEvents()
+	cfg := subscriberConfig(path)
+	cfg.Network = "unix"
+	runSubscriber(t, NewSubscriber(cfg, e))
+	p.exchange(t, e)
+	require.Empty(t, e.disconnected)
+}
+
+// A publisher with heartbeats drops whoever does not answer its PINGs; we must answer, with messages or without.
+func TestLibzmqHeartbeats(t *testing.T) {
+	heartbeats := request{"HEARTBEAT_IVL": 100, "HEARTBEAT_TIMEOUT": 300, "HEARTBEAT_TTL": 300}
+	p := startLibzmq(t)
+	address := p.bind(t, "PUB", heartbeats, anyPort)
+
+	nc, err := net.Dial("tcp", address)
+	require.NoError(t, err)
+	defer nc.Close()
+	_, err = nc.Write(join(goodGreeting(), commandFrame("READY", property("Socket-Type", "SUB")), message([]byte{1})))
+	require.NoError(t, err)
+	require.Eventually(t, func() bool { return p.disconnections(t) == 1 }, 5*time.Second, 50*time.Millisecond,
+		"a subscriber that does not answer is dropped: otherwise this test proves nothing")
+
+	e := follow(t, address, 10*time.Second)
+	p.exchange(t, e)
+	quiet := 1500 * time.Millisecond
+	if long() {
+		quiet = 40 * time.Second
+	}
+	time.Sleep(quiet)
+	require.Equal(t, 1, p.disconnections(t))
+	require.Empty(t, e.disconnected)
+	p.do(t, "send", nil)
+	wait(t, "message", e.messages, time.Second)
+}
+
+// libzmq puts heartbeats between the frames of a message when the message is split over two of its writes.
+func TestLibzmqHeartbeatsWithinMessages(t *testing.T) {
+	p := startLibzmq(t)
+	address := p.bind(t, "PUB", request{"HEARTBEAT_IVL": 1, "HEARTBEAT_TIMEOUT": 60_000}, anyPort)
+	e := &ordered{events: newEvents()}
+	s := NewSubscriber(subscriberConfig(address), e)
+	dial := s.dial
+	var taps atomic.Pointer[tap]
+	s.dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		nc, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		taps.Store(&tap{Conn: nc, framer: framer{limits: testLimits}})
+		return taps.Load(), nil
+	}
+	stop := runSubscriber(t, s)
+	p.exchange(t, e.events)
+	p.do(t, "send", request{"seconds": 1, "size": 3000, "frames": 10})
+	p.do(t, "send", request{"size": 1})
+	wait(t, "last message", e.messages, 5*time.Second)
+	stop()
+	require.Empty(t, e.disconnected)
+	require.Zero(t, e.wrong)
+	require.Greater(t, e.right, 100)
+	require.Positive(t, taps.Load().within, "no heartbeat came within a message: this test proves nothing")
+	t.Logf("%d messages, %d commands, %d of them within a message", e.right, taps.Load().commands, taps.Load().within)
+}
+
+// ordered counts messages of 12 frames that are in order, and others but those of 3 frames, which it passes on.
+type ordered struct {
+	*events
+	right, wrong int
+	last         uint64
+}
+
+func (o *ordered) Message(frames [][]byte, at time.Time) {
+	switch {
+	case len(frames) == 3:
+		o.events.Message(frames, at)
+	case len(frames) == 12 && len(frames[11]) == 3000 && binary.BigEndian.Uint64(frames[1]) > o.last:
+		o.right++
+		o.last = binary.BigEndian.Uint64(frames[1])
+	default:
+		o.wrong++
+	}
+}
+
+// tap counts the commands that pass, and those between the frames of a message.
+type tap struct {
+	net.Conn
+	framer           framer
+	skip             int64 // bytes before the next header
+	started          bool
+	rest             []byte
+	commands, within int
+}
+
+func (c *tap) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.started && n > 0 {
+		c.started, c.skip = true, greetingLen
+	}
+	c.rest = append(c.rest, p[:n]...)
+	for {
+		skipped := min(c.skip, int64(len(c.rest)))
+		c.rest, c.skip = c.rest[skipped:], c.skip-skipped
+		h, ok, ferr := c.framer.next(c.rest)
+		if ferr != nil || !ok {
+			return n, err
+		}
+		if h.command {
+			c.commands++
+			if c.framer.more {
+				c.within++
+			}
+		}
+		c.skip = int64(h.headerLen) + h.size
+	}
+}
+
+// A publisher without messages is pinged, answers, and is left alone.
+func TestLibzmqSilentPublisherIsKept(t *testing.T) {
+	p := startLibzmq(t)
+	e := follow(t, p.bind(t, "PUB", nil, anyPort), 100*time.Millisecond)
+	wait(t, "connection", e.connected, 5*time.Second)
+	quiet := 2 * time.Second
+	if long() {
+		quiet = 60 * time.Second
+	}
+	time.Sleep(quiet)
+	require.Empty(t, e.disconnected)
+	require.Zero(t, p.disconnections(t))
+	p.exchange(t, e)
+	require.Empty(t, e.connected)
+}
+
+// A publisher that is stopped, its kernel still acknowledging, is given up after twice StaleAfter and found again later.
+func TestLibzmqStoppedPublisherIsRedialled(t *testing.T) {
+	const stale = 300 * time.Millisecond
+	p := startLibzmq(t)
+	e := follow(t, p.bind(t, "PUB", nil, anyPort), stale)
+	p.exchange(t, e)
+	<-e.connected
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGSTOP))
+	start := time.Now()
+	err := wait(t, "disconnection", e.disconnected, 5*time.Second)
+	require.Equal(t, &TimeoutError{Wait: WaitAnswer, After: stale}, err)
+	require.GreaterOrEqual(t, time.Since(start), stale)
+	require.Less(t, time.Since(start), 2*stale+time.Second)
+	requireHandshakeError(t, wait(t, "second attempt", e.disconnected, 5*time.Second), ReasonTimeout)
+	require.NoError(t, p.cmd.Process.Signal(syscall.SIGCONT))
+	wait(t, "connection", e.connected, 5*time.Second)
+	p.exchange(t, e)
+}
+
+// A slow or bursty publisher drops at its own high-water mark; what arrives is in order and the connection stays.
+func TestLibzmqBurstsOverTheHighWaterMark(t *testing.T) {
+	p := startLibzmq(t)
+	e := follow(t, p.bind(t, "PUB", request{"SNDHWM": 10}, anyPort), 10*time.Second)
+	p.exchange(t, e)
+	sent := 0
+	for range 20 {
+		p.do(t, "send", request{"count": 1000})
+		sent += 1000
+		time.Sleep(10 * time.Millisecond)
+	}
+	p.do(t, "send", request{"size": 7})
+	got, last := 0, uint64(0)
+	for {
+		m := wait(t, "message", e.messages, 5*time.Second)
+		require.Len(t, m.frames, 3)
+		require.Greater(t, sequenceOf(t, m), last)
+		last = sequenceOf(t, m)
+		got++
+		if len(m.frames[2]) == 7 {
+			break
+		}
+	}
+	t.Logf("%d of %d arrived", got-1, sent)
+	require.Greater(t, got, 100)
+	require.Empty(t, e.disconnected)
+}
+
+// The publisher may come long after its subscriber, and be another process each time.
+func TestLibzmqBindsAfterOurDial(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	address := l.Addr().String()
+	l.Close()
+	e := follow(t, address, 10*time.Second)
+	for range 5 {
+		var de *DialError
+		require.ErrorAs(t, wait(t, "refusal", e.disconnected, 5*time.Second), &de)
+	}
+	for range 2 {
+		p := startLibzmq(t)
+		p.bind(t, "PUB", nil, "tcp://"+address)
+		wait(t, "connection", e.connected, 5*time.Second)
+		for len(e.disconnected) > 0 {
+			<-e.disconnected
+		}
+		p.exchange(t, e)
+		require.Empty(t, e.disconnected)
+		require.NoError(t, p.cmd.Process.Kill())
+		err := wait(t, "disconnection", e.disconnected, 5*time.Second)
+		require.True(t, isEnd(err), "%v", err)
+	}
+}
+
+// isEnd tells whether the peer ended the connection, in an orderly way or not.
+func isEnd(err error) bool {
+	var op *net.OpError
+	return err == io.EOF || err == io.ErrUnexpectedEOF || errors.As(err, &op)
+}
+
+// After every one of many restarts the subscription is there again and every message of it arrives.
+func TestLibzmqManyRestarts(t *testing.T) {
+	const messages = 5
+	restarts := 100
+	if long() {
+		restarts = 1000
+	}
+	p := startLibzmq(t)
+	address := p.bind(t, "XPUB", nil, anyPort)
+	p.do(t, "close", nil)
+	e := follow(t, address, 10*time.Second)
+	p.begin(t, "restarts", request{"count": restarts, "endpoint": "tcp://" + address, "messages": messages})
+	for i := range restarts * messages {
+		require.EqualValues(t, i, sequenceOf(t, wait(t, "message", e.messages, 10*time.Second)))
+	}
+	p.end(t)
+	require.Len(t, e.connected, restarts)
+}
+
+func TestLibzmqRouterIsNamed(t *testing.T) {
+	p := startLibzmq(t)
+	e := follow(t, p.bind(t, "ROUTER", nil, anyPort), 10*time.Second)
+	he := requireHandshakeError(t, wait(t, "disconnection", e.disconnected, 5*time.Second), ReasonSocketType)
+	require.Equal(t, "ROUTER", he.PeerSocketType)
+}
+
+// A message over the limit costs its connection, not the subscription.
+func TestLibzmqOversizeMessage(t *testing.T) {
+	p := startLibzmq(t)
+	e := follow(t, p.bind(t, "PUB", nil, anyPort), 10*time.Second)
+	p.exchange(t, e)
+	p.do(t, "send", request{"size": 64 << 20})
+	require.Equal(t, &OversizeError{Part: PartMessage, Size: 64<<20 + 8, Limit: 1 << 20}, wait(t, "disconnection", e.disconnected, 5*time.Second))
+	p.exchange(t, e)
+	p.do(t, "send", request{"size": 1, "frames": 15})
+	require.Equal(t, &OversizeError{Part: PartFrames, Size: 17, Limit: 16}, wait(t, "disconnection", e.disconnected, 5*time.Second))
+	p.exchange(t, e)
+}
+
+// The server role, with a pusher that connects to us.
+func TestLibzmqPusher(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	p := startLibzmq(t)
+	p.do(t, "open", request{"type": "PUSH", "options": request{"HEARTBEAT_IVL": 50, "HEARTBEAT_TIMEOUT": 200}})
+	p.do(t, "connect", request{"endpoint": "tcp://" + l.Addr().String()})
+	nc, err := l.Accept()
+	require.NoError(t, err)
+	cfg := subConfig(100 * time.Millisecond)
+	cfg.SocketType = zmq4.Pull
+	c, err := Open(nc, cfg, time.Now().Add(time.Second))
+	require.NoError(t, err)
+	defer c.Close()
+	for i := range uint64(5) {
+		p.do(t, "send", nil)
+		frames, at, err := c.Recv()
+		require.NoError(t, err)
+		require.Equal(t, i, sequenceOf(t, received{frames, at}))
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, _, err := c.Recv()
+		done <- err
+	}()
+	time.Sleep(time.Second)
+	require.Zero(t, p.disconnections(t))
+	p.do(t, "close", nil)
+	require.True(t, isEnd(wait(t, "end", done, 5*time.Second)))
+}
