@@ -4,41 +4,49 @@
 package gaugededupprocessor
 
 import (
-	"sync"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
+	"github.com/otelcol-fpm/otelcol-fpm/internal/lograte"
 	"github.com/otelcol-fpm/otelcol-fpm/internal/observation"
 )
 
-// complaint is the latest offender of a batch for one reason, and how many there were.
-type complaint struct {
-	reason   string
-	message  string
-	metric   string
-	resource string
-	error    error
-	count    int
+// reject counts a point that is not fit.
+func (b *batch) reject(at place, r *observation.Rejection) {
+	b.ledger.points[rejected]++
+	b.ledger.rejections[r.Reason]++
+	b.complain(at, string(r.Reason), "point rejected", zap.Error(r))
 }
 
-// complain notes an offender; of several with one reason the latest.
-func (l *ledger) complain(at place, reason, message string, err *observation.Rejection) {
-	c := complaint{reason: reason, message: message, metric: at.metric.Name(), resource: instance(at.resource.Resource())}
-	if err != nil {
-		c.error = err
+// restarted counts a folded series that began anew.
+func (b *batch) restarted(at place, why observation.Restart) {
+	b.ledger.restarts[why]++
+	b.complain(at, string(why), "series begins anew")
+}
+
+// passUntracked counts a point of a series for which there is no room.
+func (b *batch) passUntracked(at place, kind int) {
+	b.ledger.points[passed]++
+	b.ledger.untracked[kind]++
+	b.complain(at, "max_series", "no room for a new series, its points go on as they come",
+		zap.Int("max_series", b.p.cfg.MaxSeries))
+}
+
+// complain logs, seldom enough. Also for a batch that is refused later: what is wrong with a point does not depend on that.
+func (b *batch) complain(at place, reason, message string, more ...zap.Field) {
+	source := instance(at.resource.Resource())
+	show, hidden := b.p.lines.Allow(lograte.Key{Source: source, Reason: reason}, time.Unix(0, 0).Add(b.now))
+	if !show {
+		return
 	}
-	for i := range l.complaints {
-		if l.complaints[i].reason == reason {
-			c.count = l.complaints[i].count
-			c.count++
-			l.complaints[i] = c
-			return
-		}
-	}
-	c.count = 1
-	l.complaints = append(l.complaints, c)
+	b.p.logger.Warn(message, append(more,
+		zap.String("reason", reason),
+		zap.String("metric", at.metric.Name()),
+		zap.String("instance", source),
+		zap.Int("not_shown", hidden),
+	)...)
 }
 
 // instance names a resource in a log line.
@@ -49,44 +57,4 @@ func instance(r pcommon.Resource) string {
 		}
 	}
 	return ""
-}
-
-// quiet is the time in which a reason is logged once.
-const quiet = 10 * time.Second
-
-// complaints writes log lines, at most one a reason and 10 s.
-type complaints struct {
-	logger *zap.Logger
-	mu     sync.Mutex
-	last   map[string]lastComplaint
-}
-
-type lastComplaint struct {
-	at       time.Duration
-	notShown int
-}
-
-func newComplaints(logger *zap.Logger) *complaints {
-	return &complaints{logger: logger, last: map[string]lastComplaint{}}
-}
-
-// report logs the complaints of a batch at the monotonic time now.
-func (c *complaints) report(now time.Duration, all []complaint) {
-	if len(all) == 0 {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, o := range all {
-		last, known := c.last[o.reason]
-		if known && now-last.at < quiet {
-			last.notShown += o.count
-			c.last[o.reason] = last
-			continue
-		}
-		c.logger.Warn(o.message,
-			zap.String("reason", o.reason), zap.String("metric", o.metric), zap.String("instance", o.resource),
-			zap.Int("not_shown", last.notShown+o.count-1), zap.Error(o.error))
-		c.last[o.reason] = lastComplaint{at: now}
-	}
 }

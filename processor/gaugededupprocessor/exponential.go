@@ -20,7 +20,7 @@ func (b *batch) foldExponentials(at place) (asTheyCame pmetric.Metric, left bool
 		if v != asItCame {
 			return v == drop
 		}
-		b.ledger.passUntracked(at, untrackedHistogram)
+		b.passUntracked(at, untrackedHistogram)
 		if b.exponentials.delta {
 			return false
 		}

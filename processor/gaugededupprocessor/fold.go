@@ -91,7 +91,7 @@ func (f *fold[P, S, PP, SS, D]) add(b *batch, at place, all map[observation.Key]
 	}
 	f.pdata.read(dp, &f.in)
 	if r := PP(&f.in).Check(); r != nil {
-		b.ledger.reject(at, r)
+		b.reject(at, r)
 		return drop
 	}
 	s := all[key]
@@ -113,7 +113,7 @@ func (f *fold[P, S, PP, SS, D]) add(b *batch, at place, all map[observation.Key]
 	if why := SS(&s.state).Conflict(&f.in); why != "" {
 		f.close(s)
 		SS(&s.state).Begin(&f.in)
-		b.ledger.restart(at, why)
+		b.restarted(at, why)
 	}
 	SS(&s.state).Fold(&f.in)
 	b.ledger.points[foldedPoint]++

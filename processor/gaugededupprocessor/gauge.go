@@ -47,7 +47,7 @@ func (b *batch) assign(at place, key observation.Key, value observation.Number) 
 		return false
 	case observation.First:
 		if !b.reserve(at.owner) {
-			b.ledger.passUntracked(at, untrackedGauge)
+			b.passUntracked(at, untrackedGauge)
 			return true
 		}
 		if state.gauges == nil {

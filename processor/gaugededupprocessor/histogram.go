@@ -21,7 +21,7 @@ func (b *batch) foldHistograms(at place) (asTheyCame pmetric.Metric, left bool) 
 		if v != asItCame {
 			return v == drop
 		}
-		b.ledger.passUntracked(at, untrackedHistogram)
+		b.passUntracked(at, untrackedHistogram)
 		if b.histograms.delta {
 			return false
 		}

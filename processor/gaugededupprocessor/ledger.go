@@ -54,7 +54,6 @@ type ledger struct {
 	evictions  int
 	rejections map[observation.Reason]int
 	restarts   map[observation.Restart]int
-	complaints []complaint
 }
 
 func newLedger() ledger {
@@ -64,26 +63,7 @@ func newLedger() ledger {
 func (l *ledger) reset() {
 	clear(l.rejections)
 	clear(l.restarts)
-	clear(l.complaints)
-	*l = ledger{rejections: l.rejections, restarts: l.restarts, complaints: l.complaints[:0]}
-}
-
-func (l *ledger) reject(at place, r *observation.Rejection) {
-	l.points[rejected]++
-	l.rejections[r.Reason]++
-	l.complain(at, string(r.Reason), "point rejected", r)
-}
-
-func (l *ledger) restart(at place, why observation.Restart) {
-	l.restarts[why]++
-	l.complain(at, string(why), "series began anew", nil)
-}
-
-// passUntracked counts a point of a series for which there is no room.
-func (l *ledger) passUntracked(at place, kind int) {
-	l.points[passed]++
-	l.untracked[kind]++
-	l.complain(at, "max_series", "no room for a new series, its points go on as they come", nil)
+	*l = ledger{rejections: l.rejections, restarts: l.restarts}
 }
 
 // refuse makes the ledger that of a refused batch. Only what was evicted stays: that was due anyway.

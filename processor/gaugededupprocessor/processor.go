@@ -13,7 +13,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/processor"
 	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
 
+	"github.com/otelcol-fpm/otelcol-fpm/internal/lograte"
 	"github.com/otelcol-fpm/otelcol-fpm/internal/observation"
 	"github.com/otelcol-fpm/otelcol-fpm/processor/gaugededupprocessor/internal/metadata"
 )
@@ -32,7 +34,8 @@ type gaugeDedup struct {
 	clock   func() time.Duration
 
 	telemetry *metadata.TelemetryBuilder
-	complain  *complaints
+	logger    *zap.Logger
+	lines     lograte.Limiter
 	batches   sync.Pool
 
 	mu    sync.Mutex // guards the table, but not the states of its resources
@@ -51,7 +54,7 @@ func newGaugeDedup(set processor.Settings, cfg *Config, next consumer.Metrics, c
 		next:      next,
 		clock:     clock,
 		telemetry: telemetry,
-		complain:  newComplaints(set.Logger),
+		logger:    set.Logger,
 		table:     observation.NewTable[resource](cfg.MaxSeries, cfg.SeriesTTL),
 	}
 	p.batches.New = func() any { return newBatch(p) }
@@ -105,7 +108,6 @@ func (p *gaugeDedup) ConsumeMetrics(ctx context.Context, md pmetric.Metrics) err
 	}
 	b.settle()
 	b.ledger.record(ctx, p.telemetry)
-	p.complain.report(b.now, b.ledger.complaints)
 	return nil
 }
 

@@ -21,7 +21,7 @@ func (b *batch) foldSums(at place) (asTheyCame pmetric.Metric, left bool) {
 		if v != asItCame {
 			return v == drop
 		}
-		b.ledger.passUntracked(at, untrackedSum)
+		b.passUntracked(at, untrackedSum)
 		if b.sums.delta {
 			return false
 		}
