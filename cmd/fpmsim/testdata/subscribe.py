@@ -16,14 +16,16 @@ import zmq
 
 count = int(sys.argv[1])
 context = zmq.Context()
+sockets = {}
 for endpoint in sys.argv[2:]:
-    socket = context.socket(zmq.SUB)
+    socket = sockets[endpoint] = context.socket(zmq.SUB)
     # libzmq's own heartbeats: the publisher must answer, or is hung up on.
     socket.setsockopt(zmq.HEARTBEAT_IVL, 100)
     socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, 1000)
     socket.setsockopt(zmq.RCVTIMEO, 20_000)
     socket.connect(endpoint)
     socket.subscribe(b"")
+for endpoint, socket in sockets.items():
     for _ in range(count):
         frames = socket.recv_multipart()
         print(json.dumps({
@@ -33,5 +35,4 @@ for endpoint in sys.argv[2:]:
             "sequence": int.from_bytes(frames[1], "big"),
             "payload": msgspec.msgpack.decode(frames[2]),
         }), flush=True)
-    socket.close(0)
-context.term()
+context.destroy(linger=0)

@@ -1,36 +1,22 @@
 # Copyright The otelcol-fpm Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Encode messages with msgspec, the encoder of the engines.
+"""Encode records of version 1 with msgspec, the encoder of the engines.
 
-Reads one JSON object a line (all fields of the record), writes the payload of
-each as a line of hex.
+Reads one JSON object a line, writes the payload of each as a line of hex.
 """
 
+import pathlib
 import sys
 
 import msgspec
 
-
-class Scheduled(msgspec.Struct, frozen=True, gc=False):
-    num_prefill_requests: int = 0
-    sum_prefill_tokens: int = 0
-    var_prefill_length: float = 0.0
-    sum_prefill_kv_tokens: int = 0
-    num_decode_requests: int = 0
-    sum_decode_kv_tokens: int = 0
-    var_decode_kv_tokens: float = 0.0
+sys.path.insert(0, str(pathlib.Path(__file__).parents[5] / "test" / "publisher"))
+from fpm_records import Queued, Scheduled, encode  # noqa: E402
 
 
-class Queued(msgspec.Struct, frozen=True, gc=False):
-    num_prefill_requests: int = 0
-    sum_prefill_tokens: int = 0
-    var_prefill_length: float = 0.0
-    num_decode_requests: int = 0
-    sum_decode_kv_tokens: int = 0
-    var_decode_kv_tokens: float = 0.0
+class ForwardPass(msgspec.Struct):
+    """Version 1 with one type a group, so that JSON can be decoded into it."""
 
-
-class Message(msgspec.Struct, frozen=True, gc=False):
     version: int = 1
     worker_id: str = ""
     dp_rank: int = 0
@@ -41,4 +27,4 @@ class Message(msgspec.Struct, frozen=True, gc=False):
 
 
 for line in sys.stdin.buffer:
-    print(msgspec.msgpack.encode(msgspec.json.decode(line, type=Message)).hex())
+    print(encode(msgspec.json.decode(line, type=ForwardPass)).hex())
