@@ -7,7 +7,8 @@ one line for each thing that happened ("bound", "subscribed", "sent"). It then
 keeps the sockets open, as an engine would, until standard input ends.
 
 With --dump it writes what it sends, before it sends it, one JSON object a line:
-the rank, the sequence and the `fpm` object that the trace row must have.
+the rank, the sequence and the `fpm` object that the trace row must have; of a
+bad message (--bad-every) the reason for which a reader must reject it.
 """
 
 import argparse
@@ -49,6 +50,7 @@ def arguments() -> argparse.Namespace:
     p.add_argument("--count", type=int, default=0, help="messages a rank; 0 sends until killed")
     p.add_argument("--rate", type=float, default=500, help="messages a second and rank")
     p.add_argument("--heartbeat-every", type=int, default=0, help="each n-th message is a heartbeat")
+    p.add_argument("--bad-every", type=int, default=0, help="after each n-th message a bad one, kind by kind")
     p.add_argument("--dump", help="file for what was sent")
     p.add_argument("--socket", choices=["xpub", "pub"], default="xpub",
                    help="xpub knows when it has a subscriber; pub, as in engines, sends at once. "
@@ -121,6 +123,25 @@ def record(options: argparse.Namespace, rank: int, sequence: int, source: random
     )
 
 
+def bad_messages(sequence: int) -> list[tuple[str, tuple[bytes, ...]]]:
+    """Messages that a reader must reject, with the reason."""
+    number = sequence.to_bytes(8, "big")
+    good = encode(ForwardPass(counter_id=sequence))
+    too_big = ForwardPass(counter_id=sequence, scheduled_requests=Scheduled(sum_decode_kv_tokens=2**63))
+    return [
+        ("malformed", (b"", number, b"\xc1")),
+        ("malformed", (b"", number, encode({}))),
+        ("malformed", (b"", number, good + b"\x00")),
+        ("malformed", (b"", number, encode(ForwardPass(wall_time=float("nan"))))),
+        ("unsupported_version", (b"", number, encode(ForwardPass(version=2)))),
+        ("out_of_range", (b"", number, encode(too_big))),
+        ("envelope", (b"", good)),
+        ("envelope", (b"kv-events", number, good)),
+        ("envelope", (b"", number[1:], good)),
+        ("envelope", (b"forward-pass-metrics", number, number, good)),
+    ]
+
+
 def publish(sockets: list[zmq.Socket], options: argparse.Namespace) -> None:
     sources = [random.Random(rank) for rank in range(options.ranks)]
     dump = open(options.dump, "w", buffering=1, encoding="utf-8", newline="\n") if options.dump else None
@@ -132,6 +153,12 @@ def publish(sockets: list[zmq.Socket], options: argparse.Namespace) -> None:
                 row = rust_json.dumps(trace_value(message, sequence))
                 dump.write(f'{{"rank":{rank},"sequence":{sequence},"fpm":{row}}}\n')
             socket.send_multipart((b"", sequence.to_bytes(8, "big"), encode(message)), flags=zmq.NOBLOCK)
+            if options.bad_every and (sequence + 1) % options.bad_every == 0:
+                kinds = bad_messages(sequence)
+                reason, frames = kinds[sequence // options.bad_every % len(kinds)]
+                if dump:
+                    dump.write(f'{{"rank":{rank},"sequence":{sequence},"bad":"{reason}"}}\n')
+                socket.send_multipart(frames, flags=zmq.NOBLOCK)
         time.sleep(max(0.0, start + (sequence + 1) / options.rate - time.monotonic()))
     if dump:
         dump.close()
