@@ -1,0 +1,149 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fpmreceiver
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/config/configoptional"
+	"go.opentelemetry.io/collector/confmap"
+)
+
+// Config of the receiver. Endpoint with its neighbours is the short form for
+// one endpoint; Endpoints the long one. Both may be given.
+type Config struct {
+	Endpoint    string `mapstructure:"endpoint"`
+	DPSize      int    `mapstructure:"dp_size"`
+	DPStartRank int    `mapstructure:"dp_start_rank"`
+
+	Endpoints []EndpointConfig `mapstructure:"endpoints"`
+
+	// Namespace, Component and ResourceAttributes are those of the short form,
+	// and the defaults of Endpoints.
+	Namespace          string         `mapstructure:"namespace"`
+	Component          string         `mapstructure:"component"`
+	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
+
+	Batch             BatchConfig     `mapstructure:"batch"`
+	StaleAfter        time.Duration   `mapstructure:"stale_after"`
+	RankTTL           time.Duration   `mapstructure:"rank_ttl"`
+	MaxRanks          int             `mapstructure:"max_ranks"`
+	QueueSize         int             `mapstructure:"queue_size"`
+	QueueBytes        int64           `mapstructure:"queue_bytes"`
+	MaxMessageBytes   int64           `mapstructure:"max_message_bytes"`
+	AcceptUnversioned bool            `mapstructure:"accept_unversioned"`
+	Dial              DialConfig      `mapstructure:"dial"`
+	Histogram         HistogramConfig `mapstructure:"histogram"`
+}
+
+// EndpointConfig is one engine: a block of ports or ipc paths, one a rank.
+type EndpointConfig struct {
+	Endpoint           string         `mapstructure:"endpoint"`
+	DPSize             int            `mapstructure:"dp_size"`
+	DPStartRank        int            `mapstructure:"dp_start_rank"`
+	Namespace          string         `mapstructure:"namespace"`
+	Component          string         `mapstructure:"component"`
+	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
+}
+
+// BatchConfig bounds a batch: it is delivered when it is Timeout old or has
+// MaxMessages messages.
+type BatchConfig struct {
+	Timeout     time.Duration `mapstructure:"timeout"`
+	MaxMessages int           `mapstructure:"max_messages"`
+}
+
+// DialConfig of connection and reconnection. Timeout covers connect and
+// handshake together.
+type DialConfig struct {
+	Timeout        time.Duration `mapstructure:"timeout"`
+	InitialBackoff time.Duration `mapstructure:"initial_backoff"`
+	MaxBackoff     time.Duration `mapstructure:"max_backoff"`
+}
+
+// HistogramConfig chooses the buckets of durations: explicit Bounds in seconds,
+// or Exponential. Neither means the default bounds.
+type HistogramConfig struct {
+	Bounds      []float64                                  `mapstructure:"bounds"`
+	Exponential configoptional.Optional[ExponentialConfig] `mapstructure:"exponential"`
+}
+
+// ExponentialConfig bounds an exponential histogram to MaxSize buckets.
+type ExponentialConfig struct {
+	MaxSize int32 `mapstructure:"max_size"`
+}
+
+// defaultBounds, in seconds, are those of the engines' own inter-token latency
+// histograms.
+var defaultBounds = []float64{
+	0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.05,
+	0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2,
+}
+
+var (
+	_ component.Config    = (*Config)(nil)
+	_ confmap.Unmarshaler = (*EndpointConfig)(nil)
+)
+
+func createDefaultConfig() component.Config {
+	return &Config{
+		DPSize:            1,
+		Namespace:         "default",
+		Component:         "backend",
+		Batch:             BatchConfig{Timeout: 200 * time.Millisecond, MaxMessages: 1024},
+		StaleAfter:        5 * time.Second,
+		RankTTL:           10 * time.Minute,
+		MaxRanks:          4096,
+		QueueSize:         65536,
+		QueueBytes:        64 << 20,
+		MaxMessageBytes:   1 << 20,
+		AcceptUnversioned: true,
+		Dial:              DialConfig{Timeout: 3 * time.Second, InitialBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second},
+		Histogram:         HistogramConfig{Exponential: configoptional.Default(ExponentialConfig{MaxSize: 160})},
+	}
+}
+
+// Unmarshal gives each element of endpoints its default dp_size, so that an
+// explicit 0 can be told from an absent key.
+func (c *EndpointConfig) Unmarshal(conf *confmap.Conf) error {
+	c.DPSize = 1
+	return conf.Unmarshal(c)
+}
+
+// engines lists the engines of both forms, with the defaults of the receiver
+// filled in. name is the key path of an engine's settings, for messages.
+func (c *Config) engines() []namedEngine {
+	var engines []namedEngine
+	if c.Endpoint != "" {
+		engines = append(engines, namedEngine{config: EndpointConfig{
+			Endpoint: c.Endpoint, DPSize: c.DPSize, DPStartRank: c.DPStartRank,
+			Namespace: c.Namespace, Component: c.Component, ResourceAttributes: c.ResourceAttributes,
+		}})
+	}
+	for i, engine := range c.Endpoints {
+		if engine.Namespace == "" {
+			engine.Namespace = c.Namespace
+		}
+		if engine.Component == "" {
+			engine.Component = c.Component
+		}
+		attributes := make(map[string]any, len(c.ResourceAttributes)+len(engine.ResourceAttributes))
+		for _, from := range []map[string]any{c.ResourceAttributes, engine.ResourceAttributes} {
+			for key, value := range from {
+				attributes[key] = value
+			}
+		}
+		engine.ResourceAttributes = attributes
+		engines = append(engines, namedEngine{name: endpointPath(i), config: engine})
+	}
+	return engines
+}
+
+// namedEngine is an engine's settings and the key path they came from; the
+// path is empty for the short form.
+type namedEngine struct {
+	name   string
+	config EndpointConfig
+}

@@ -1,0 +1,138 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fpmreceiver
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+func endpointPath(i int) string { return fmt.Sprintf("endpoints::%d::", i) }
+
+// Validate reports all problems at once, each with its key path, the value and
+// what is allowed.
+func (c *Config) Validate() error {
+	var problems problemList
+
+	if c.Endpoint == "" && len(c.Endpoints) == 0 {
+		problems.add("endpoint", `""`, "an endpoint here or under endpoints, such as 127.0.0.1:20380 or ipc:///tmp/sglang-fpm")
+	}
+	if c.Endpoint == "" && (c.DPSize != 1 || c.DPStartRank != 0) {
+		problems.add("dp_size", fmt.Sprintf("dp_size %d and dp_start_rank %d without endpoint", c.DPSize, c.DPStartRank),
+			"an endpoint beside them; they do not apply to endpoints")
+	}
+	taken := map[string]string{}
+	for _, engine := range c.engines() {
+		problems.engine(engine, taken)
+	}
+
+	problems.positiveDuration("batch::timeout", c.Batch.Timeout)
+	problems.positive("batch::max_messages", int64(c.Batch.MaxMessages))
+	problems.positiveDuration("stale_after", c.StaleAfter)
+	problems.positiveDuration("rank_ttl", c.RankTTL)
+	if c.RankTTL > 0 && c.RankTTL < c.StaleAfter {
+		problems.add("rank_ttl", c.RankTTL.String(), fmt.Sprintf("at least stale_after (%s)", c.StaleAfter))
+	}
+	problems.positive("max_ranks", int64(c.MaxRanks))
+	problems.positive("queue_size", int64(c.QueueSize))
+	problems.positive("queue_bytes", c.QueueBytes)
+	problems.positive("max_message_bytes", c.MaxMessageBytes)
+	if c.QueueBytes > 0 && c.MaxMessageBytes > c.QueueBytes {
+		problems.add("max_message_bytes", fmt.Sprint(c.MaxMessageBytes), fmt.Sprintf("at most queue_bytes (%d)", c.QueueBytes))
+	}
+	problems.positiveDuration("dial::timeout", c.Dial.Timeout)
+	problems.positiveDuration("dial::initial_backoff", c.Dial.InitialBackoff)
+	problems.positiveDuration("dial::max_backoff", c.Dial.MaxBackoff)
+	if c.Dial.MaxBackoff > 0 && c.Dial.MaxBackoff < c.Dial.InitialBackoff {
+		problems.add("dial::max_backoff", c.Dial.MaxBackoff.String(), fmt.Sprintf("at least initial_backoff (%s)", c.Dial.InitialBackoff))
+	}
+	problems.histogram(&c.Histogram)
+	return errors.Join(problems...)
+}
+
+// problemList collects what is wrong with a configuration.
+type problemList []error
+
+func (p *problemList) add(key, got, want string) {
+	*p = append(*p, fmt.Errorf("%s: got %s, want %s", key, got, want))
+}
+
+func (p *problemList) positive(key string, value int64) {
+	if value < 1 {
+		p.add(key, fmt.Sprint(value), "1 or more")
+	}
+}
+
+func (p *problemList) positiveDuration(key string, value time.Duration) {
+	if value <= 0 {
+		p.add(key, value.String(), "more than 0s")
+	}
+}
+
+// engine checks one engine and notes its addresses in taken, by which two
+// engines that expand to the same address are found.
+func (p *problemList) engine(engine namedEngine, taken map[string]string) {
+	settings, key := engine.config, engine.name
+	sizes := len(*p)
+	p.positive(key+"dp_size", int64(settings.DPSize))
+	if settings.DPStartRank < 0 {
+		p.add(key+"dp_start_rank", fmt.Sprint(settings.DPStartRank), "0 or more")
+	}
+	p.attributes(key, settings.ResourceAttributes)
+	base, err := parseEndpoint(settings.Endpoint)
+	if err != nil {
+		p.add(key+"endpoint", fmt.Sprintf("%q", settings.Endpoint), err.Error())
+		return
+	}
+	if len(*p) > sizes {
+		return // the block cannot be expanded
+	}
+	addresses, err := base.expand(settings.DPStartRank, settings.DPSize)
+	if err != nil {
+		p.add(key+"endpoint", fmt.Sprintf("%q with dp_start_rank %d and dp_size %d", settings.Endpoint, settings.DPStartRank, settings.DPSize), err.Error())
+		return
+	}
+	own := fmt.Sprintf("%sendpoint %q", key, settings.Endpoint)
+	for _, address := range addresses {
+		if other, clash := taken[address.identity()]; clash {
+			p.add(key+"endpoint", fmt.Sprintf("%q, which includes %s", settings.Endpoint, address),
+				"an address that "+other+" does not include too")
+			return
+		}
+		taken[address.identity()] = own
+	}
+}
+
+func (p *problemList) attributes(key string, attributes map[string]any) {
+	for name, value := range attributes {
+		switch value.(type) {
+		case string, bool, int, int64, float64:
+		default:
+			p.add(key+"resource_attributes::"+name, fmt.Sprintf("%v", value), "a string, number or boolean")
+		}
+	}
+}
+
+func (p *problemList) histogram(c *HistogramConfig) {
+	if c.Bounds != nil && c.Exponential.HasValue() {
+		p.add("histogram", "bounds and exponential", "exactly one of the two")
+	}
+	if c.Bounds != nil && len(c.Bounds) == 0 {
+		p.add("histogram::bounds", "[]", "at least one bound")
+	}
+	for i, bound := range c.Bounds {
+		if math.IsNaN(bound) || math.IsInf(bound, 0) || i > 0 && bound <= c.Bounds[i-1] {
+			p.add(fmt.Sprintf("histogram::bounds::%d", i), fmt.Sprint(bound), "finite bounds in seconds, strictly increasing")
+		}
+	}
+	if exponential := c.Exponential.Get(); exponential != nil && (exponential.MaxSize < 2 || exponential.MaxSize > maxExponentialSize) {
+		p.add("histogram::exponential::max_size", fmt.Sprint(exponential.MaxSize), fmt.Sprintf("2 to %d", maxExponentialSize))
+	}
+}
+
+// maxExponentialSize is the largest bucket count that the histogram library
+// takes.
+const maxExponentialSize = 16384
