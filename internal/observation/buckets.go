@@ -32,12 +32,17 @@ func (s span) size() int64 { return s.last - s.first + 1 }
 
 func (s span) with(o span) span { return span{min(s.first, o.first), max(s.last, o.last)} }
 
-// at returns the span as it is by scales coarser. Buckets nest: an index is halved and rounded down for each scale.
-func (s span) at(by int32) span {
+// coarser returns how far an index moves right from one scale to a coarser one. Buckets nest: an index is halved and
+// rounded down for each scale.
+func coarser(from, to int32) uint { return uint(min(int64(from)-int64(to), 63)) }
+
+// at returns the span of the scale from as it is at the coarser scale to.
+func (s span) at(from, to int32) span {
 	if s.empty() {
 		return s
 	}
-	return span{s.first >> min(by, 63), s.last >> min(by, 63)}
+	by := coarser(from, to)
+	return span{s.first >> by, s.last >> by}
 }
 
 // span returns the range of buckets that hold anything.
@@ -61,30 +66,30 @@ func (b *Buckets) check(field string, scale int32) *Rejection {
 	if s.empty() {
 		return nil
 	}
-	if c := s.at(scale - MinScale); c.first < minIndexAtMinScale || c.last > maxIndexAtMinScale || s.last > math.MaxInt32 {
+	if c := s.at(scale, MinScale); c.first < minIndexAtMinScale || c.last > maxIndexAtMinScale || s.last > math.MaxInt32 {
 		return reject(BadBuckets, field, []int64{s.first, s.last}, "bucket indexes of finite doubles at the point's scale")
 	}
 	return nil
 }
 
-// coarsen makes the buckets by scales coarser, in place.
-func (b *Buckets) coarsen(by int32) {
+// coarsen moves the buckets from one scale to a coarser one, in place.
+func (b *Buckets) coarsen(from, to int32) {
 	s := b.span()
-	if by <= 0 || s.empty() {
+	if from == to || s.empty() {
 		return
 	}
-	to := s.at(by)
-	from := int64(b.Offset)
+	by, after := coarser(from, to), s.at(from, to)
+	offset := int64(b.Offset)
 	for i, c := range b.Counts {
 		if c == 0 {
 			continue
 		}
 		b.Counts[i] = 0
-		// Never above i, so that no count is met twice: to.first >= from>>by, and halving brings indexes closer.
-		b.Counts[(from+int64(i))>>min(by, 63)-to.first] += c
+		// Never right of i, so that no count is met twice: halving brings indexes closer to the first one.
+		b.Counts[(offset+int64(i))>>by-after.first] += c
 	}
-	b.Offset = int32(to.first)
-	b.Counts = b.Counts[:to.size()]
+	b.Offset = int32(after.first)
+	b.Counts = b.Counts[:after.size()]
 }
 
 // cover makes room for the span.
@@ -113,11 +118,12 @@ func (b *Buckets) cover(s span) {
 	b.Offset, b.Counts = int32(all.first), counts
 }
 
-// add adds o, which is by scales finer; room has been made for it.
-func (b *Buckets) add(o *Buckets, by int32) {
+// add adds o, which is of the scale from, to the buckets of the scale to; room has been made for it.
+func (b *Buckets) add(o *Buckets, from, to int32) {
+	by := coarser(from, to)
 	for i, c := range o.Counts {
 		if c > 0 {
-			b.Counts[(int64(o.Offset)+int64(i))>>min(by, 63)-int64(b.Offset)] += c
+			b.Counts[(int64(o.Offset)+int64(i))>>by-int64(b.Offset)] += c
 		}
 	}
 }

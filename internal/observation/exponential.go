@@ -94,14 +94,13 @@ func (e *Exponential) Fold(p *ExponentialPoint) {
 		return
 	}
 	scale := e.fit(min(e.scale, p.Scale), p.Scale, positive, negative)
-	e.positive.coarsen(e.scale - scale)
-	e.negative.coarsen(e.scale - scale)
+	e.positive.coarsen(e.scale, scale)
+	e.negative.coarsen(e.scale, scale)
 	e.scale = scale
-	by := p.Scale - scale
-	e.positive.cover(positive.at(by))
-	e.negative.cover(negative.at(by))
-	e.positive.add(&p.Positive, by)
-	e.negative.add(&p.Negative, by)
+	e.positive.cover(positive.at(p.Scale, scale))
+	e.negative.cover(negative.at(p.Scale, scale))
+	e.positive.add(&p.Positive, p.Scale, scale)
+	e.negative.add(&p.Negative, p.Scale, scale)
 }
 
 // fit returns the finest scale, starting at scale, at which neither sign needs more than maxSize buckets for what is
@@ -109,8 +108,8 @@ func (e *Exponential) Fold(p *ExponentialPoint) {
 func (e *Exponential) fit(scale, from int32, positive, negative span) int32 {
 	ownPositive, ownNegative := e.positive.span(), e.negative.span()
 	for ; scale > MinScale; scale-- {
-		p := ownPositive.at(e.scale - scale).with(positive.at(from - scale))
-		n := ownNegative.at(e.scale - scale).with(negative.at(from - scale))
+		p := ownPositive.at(e.scale, scale).with(positive.at(from, scale))
+		n := ownNegative.at(e.scale, scale).with(negative.at(from, scale))
 		if (p.empty() || p.size() <= int64(e.maxSize)) && (n.empty() || n.size() <= int64(e.maxSize)) {
 			break
 		}
