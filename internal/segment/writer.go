@@ -295,6 +295,9 @@ type Closed struct {
 	path string
 }
 
+// Path names the file.
+func (c Closed) Path() string { return c.path }
+
 // Finish syncs the file, if that is asked for, and closes it. It may take
 // long, and may run in any goroutine.
 func (c Closed) Finish() error {

@@ -1,0 +1,306 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fpmtraceexporter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/exporter"
+	"go.opentelemetry.io/otel/metric"
+	"go.uber.org/zap"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/lograte"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/segment"
+)
+
+// traceExporter takes forward passes from both signals and has them written.
+type traceExporter struct {
+	cfg       *Config
+	id        component.ID
+	mode      string
+	telemetry *telemetry
+	status    status
+	intakes   sync.Pool
+
+	segments *segment.Set
+	// packers are the compressors, handed from producer to producer.
+	packers     chan *packer
+	releasePath func()
+	fs          segment.FS // nil but in tests
+	// sampling is the goroutine of sampled mode, which never touches the disk;
+	// background are those that keep house and finish segments.
+	sampling, background sync.WaitGroup
+	// stop ends sampling and housekeeping.
+	stop chan struct{}
+	// rolled wakes the housekeeping.
+	rolled chan struct{}
+	// closed are segments to be finished.
+	closed chan segment.Closed
+	// aborted tells producers that the time of the shutdown is over.
+	aborted atomic.Bool
+
+	mu        sync.Mutex
+	running   bool
+	queue     queue
+	sampler   *sampler // nil in full mode
+	producers producers
+}
+
+// packer compresses batches for one producer at a time.
+type packer struct {
+	compressor *segment.Compressor
+	batch      []byte
+}
+
+var errNotRunning = errors.New("fpm_trace is not running: it was not started, or is shutting down")
+
+func newTraceExporter(set exporter.Settings, cfg *Config) (*traceExporter, error) {
+	telemetry, err := newTelemetry(set.TelemetrySettings)
+	if err != nil {
+		return nil, err
+	}
+	e := &traceExporter{cfg: cfg, id: set.ID, mode: cfg.mode(), telemetry: telemetry}
+	e.intakes.New = func() any { return newIntake() }
+	return e, nil
+}
+
+// start makes the goroutines. An unwritable path is a status, not an error.
+func (e *traceExporter) start() error {
+	if !e.cfg.Enabled {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.running = true
+		return nil
+	}
+	release, err := claimPath(e.cfg.Path, e.id)
+	if err != nil {
+		return err
+	}
+	e.packers = make(chan *packer, runtime.GOMAXPROCS(0))
+	for range cap(e.packers) {
+		compressor, err := segment.NewCompressor(e.cfg.CompressionLevel)
+		if err != nil {
+			release()
+			return err
+		}
+		e.packers <- &packer{compressor: compressor}
+	}
+	err = e.telemetry.builder.RegisterExporterFpmTraceQueueLengthCallback(func(_ context.Context, o metric.Int64Observer) error {
+		o.Observe(int64(e.queueLength()))
+		return nil
+	})
+	if err != nil {
+		release()
+		return err
+	}
+	e.releasePath = release
+	options := e.cfg.segmentOptions()
+	options.FS = e.fs
+	e.segments = segment.NewSet(options)
+	e.stop = make(chan struct{})
+	e.rolled = make(chan struct{}, 1)
+	e.closed = make(chan segment.Closed, closedBacklog)
+	e.producers.init()
+
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.running = true
+	e.background.Go(e.finishSegments)
+	e.background.Go(e.keepHouse)
+	if e.mode == modeSampled {
+		e.sampler = newSampler(e.cfg.MaxKeys)
+		e.sampling.Go(e.sample)
+	}
+	return nil
+}
+
+func (e *traceExporter) queueLength() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := e.queue.rows
+	if e.sampler != nil {
+		n += e.sampler.pending
+	}
+	return n
+}
+
+// accept takes the records of one call. It never waits for the disk.
+func (e *traceExporter) accept(in *intake) error {
+	var t tally
+	e.mu.Lock()
+	if !e.running {
+		e.mu.Unlock()
+		return errNotRunning
+	}
+	for i := range in.records {
+		r := &in.records[i]
+		if e.sampler == nil {
+			e.push(r.key.ProducerID, in.event(r), &t)
+			continue
+		}
+		superseded, evicted := e.sampler.offer(r.key, r.counter, in.event(r))
+		if superseded {
+			t.superseded++
+		}
+		if evicted {
+			t.drop(reasonKeyLimit, r.key.ProducerID, 1)
+		}
+	}
+	e.trim(&t)
+	e.mu.Unlock()
+	e.tellRefused(in)
+	e.settle(&t)
+	return nil
+}
+
+// push queues a row, opening its producer if need be; mu is held.
+func (e *traceExporter) push(producerID string, event []byte, t *tally) {
+	p := e.producer(producerID, t)
+	if p == nil {
+		t.drop(reasonProducerLimit, producerID, 1)
+		return
+	}
+	e.queue.push(&p.lane, time.Since(p.began).Milliseconds(), event)
+	for p.lane.rows > e.cfg.QueueSize && e.queue.dropOldestOf(&p.lane) {
+		t.drop(reasonQueueFull, producerID, 1)
+	}
+	if p.lane.bytes >= flushBytes || p.lane.rows > e.cfg.QueueSize/2 || e.queue.bytes > e.cfg.QueueBytes/2 {
+		p.nudge()
+	}
+}
+
+// trim keeps queue_bytes: the oldest rows go, and then the records of the keys
+// heard longest ago; mu is held.
+func (e *traceExporter) trim(t *tally) {
+	for e.sampler == nil && e.queue.bytes > e.cfg.QueueBytes || e.sampler != nil && e.queue.bytes+e.sampler.bytes > e.cfg.QueueBytes {
+		if l, ok := e.queue.dropOldest(); ok {
+			t.drop(reasonQueueFull, l.producer.id, 1)
+			continue
+		}
+		if e.sampler == nil || e.sampler.oldest == nil {
+			return // the rest is being written
+		}
+		id := e.sampler.oldest.key.ProducerID
+		if e.sampler.evict() {
+			t.drop(reasonQueueFull, id, 1)
+		}
+	}
+}
+
+// tally collects what happened under the lock, to be told after it.
+type tally struct {
+	superseded int
+	dropped    map[dropKey]int
+	alike      []alikeIDs
+}
+
+type dropKey struct{ reason, producerID string }
+
+func (t *tally) drop(reason, producerID string, records int) {
+	if t.dropped == nil {
+		t.dropped = map[dropKey]int{}
+	}
+	t.dropped[dropKey{reason, producerID}] += records
+}
+
+func (e *traceExporter) settle(t *tally) {
+	e.telemetry.supersede(t.superseded)
+	for key, records := range t.dropped {
+		e.telemetry.drop(key.reason, key.producerID, records)
+	}
+	for _, alike := range t.alike {
+		e.telemetry.warn(lograte.Key{Source: alike.id, Reason: "alike"}, "two producers have ids that give the same file name: one of them gets a name with a hash",
+			zap.String("producer_id", alike.id), zap.String("other_producer_id", alike.other), zap.String("name", alike.name))
+	}
+}
+
+// shutdown writes what was taken and ends. With a deadline it gives up shortly
+// before it; what is not on disk then is counted.
+func (e *traceExporter) shutdown(ctx context.Context) error {
+	e.status.end()
+	e.mu.Lock()
+	wasRunning := e.running
+	e.running = false
+	e.mu.Unlock()
+	if !wasRunning || !e.cfg.Enabled {
+		e.telemetry.builder.Shutdown()
+		return nil
+	}
+	defer e.telemetry.builder.Shutdown()
+	defer e.releasePath()
+
+	close(e.stop)
+	e.sampling.Wait()
+	e.handOnSamples()
+	e.mu.Lock()
+	open := e.producers.closeAll()
+	e.mu.Unlock()
+
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for _, p := range open {
+			<-p.done
+		}
+		close(e.closed)
+		e.background.Wait()
+	}()
+	soft, cancel := beforeDeadline(ctx)
+	defer cancel()
+	if waitFor(soft, ended) {
+		return nil
+	}
+	lost := e.abort()
+	if !waitFor(ctx, ended) {
+		return fmt.Errorf("traces were not written in time: %d records were dropped, and a write is still going on: %w", lost, ctx.Err())
+	}
+	return fmt.Errorf("traces were not written in time: %d records were dropped", lost)
+}
+
+// abort drops what is not being written at this moment.
+func (e *traceExporter) abort() (lost int) {
+	e.aborted.Store(true)
+	var t tally
+	e.mu.Lock()
+	for _, p := range e.producers.closing {
+		if rows := e.queue.dropAll(&p.lane); rows > 0 {
+			t.drop(reasonShutdown, p.id, rows)
+			lost += rows
+		}
+	}
+	e.mu.Unlock()
+	e.settle(&t)
+	return lost
+}
+
+// beforeDeadline leaves some of the time to end in an orderly way.
+func beforeDeadline(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if !ok {
+		return context.WithCancel(ctx)
+	}
+	margin := min(time.Until(deadline)/10, 500*time.Millisecond)
+	return context.WithDeadlineCause(ctx, deadline.Add(-margin), context.DeadlineExceeded)
+}
+
+func waitFor(ctx context.Context, done <-chan struct{}) bool {
+	select {
+	case <-done:
+		return true
+	default:
+	}
+	select {
+	case <-done:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
