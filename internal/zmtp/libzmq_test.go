@@ -114,8 +114,7 @@ func TestLibzmqHeartbeatsWithinMessages(t *testing.T) {
 	stop := runSubscriber(t, s)
 	p.exchange(t, e.events)
 	p.do(t, "send", request{"seconds": 1, "size": 3000, "frames": 10})
-	p.do(t, "send", request{"size": 1})
-	wait(t, "last message", e.messages, 5*time.Second)
+	p.exchange(t, e.events)
 	stop()
 	require.Empty(t, e.disconnected)
 	require.Zero(t, e.wrong)
@@ -287,7 +286,8 @@ func TestLibzmqManyRestarts(t *testing.T) {
 		require.EqualValues(t, i, sequenceOf(t, wait(t, "message", e.messages, 10*time.Second)))
 	}
 	p.end(t)
-	require.Len(t, e.connected, restarts)
+	// One more when we are back before the old socket has closed its listener.
+	require.GreaterOrEqual(t, len(e.connected), restarts)
 }
 
 func TestLibzmqRouterIsNamed(t *testing.T) {
