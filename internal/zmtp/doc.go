@@ -18,4 +18,7 @@
 //
 // Accepted peers: ZMTP 3.0 and later (a later version steps down to the 3.0 we announce), mechanism NULL. ZMTP 1.0 and 2.0
 // (libzmq before 4.0) are refused with the first byte that tells.
+//
+// A silent peer is sent a PING, which libzmq answers since 4.2, whatever its socket does. Sockets of go-zeromq do not: such a
+// publisher is dialled anew whenever it has nothing to say for twice StaleAfter.
 package zmtp

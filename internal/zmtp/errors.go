@@ -11,14 +11,10 @@ import (
 // DialError says that no connection to the endpoint came about: nobody listens, no route, no such file, or no answer
 // within the dial timeout.
 type DialError struct {
-	Network string
-	Address string
-	Err     error // what package net said
+	Err error // what package net said; it names network and address
 }
 
-func (e *DialError) Error() string {
-	return fmt.Sprintf("zmtp: cannot connect to %s %s: %v", e.Network, e.Address, e.Err)
-}
+func (e *DialError) Error() string { return "zmtp: cannot connect: " + e.Err.Error() }
 
 // Unwrap returns the error of package net.
 func (e *DialError) Unwrap() error { return e.Err }

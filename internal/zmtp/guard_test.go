@@ -23,6 +23,8 @@ type scripted struct {
 	b        []byte
 	piece    int
 	sent     []byte
+
+	readDeadlines int
 }
 
 func (s *scripted) Read(p []byte) (int, error) {
@@ -39,9 +41,12 @@ func (s *scripted) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func (s *scripted) Close() error                     { return nil }
-func (s *scripted) SetDeadline(time.Time) error      { return nil }
-func (s *scripted) SetReadDeadline(time.Time) error  { return nil }
+func (s *scripted) Close() error                { return nil }
+func (s *scripted) SetDeadline(time.Time) error { return nil }
+func (s *scripted) SetReadDeadline(time.Time) error {
+	s.readDeadlines++
+	return nil
+}
 func (s *scripted) SetWriteDeadline(time.Time) error { return nil }
 
 // recvAll opens a connection to a peer that sends b and returns its messages and the error that ends it.
@@ -258,6 +263,22 @@ func TestOpenSurvivesPanic(t *testing.T) {
 	_, err := Open(peer, cfg, time.Now().Add(time.Second))
 	requireHandshakeError(t, err, ReasonInternal)
 	require.ErrorContains(t, err, "panic")
+}
+
+// A deadline call for every message would cost as much as reading it.
+func TestNoDeadlineCallForAMessage(t *testing.T) {
+	stream := publisherHandshake()
+	for range 2000 {
+		stream = append(stream, message([]byte("m"))...)
+	}
+	peer := &scripted{b: stream, piece: 3}
+	c, err := Open(peer, subConfig(time.Second), time.Now().Add(time.Second))
+	require.NoError(t, err)
+	for range 2000 {
+		_, _, err := c.Recv()
+		require.NoError(t, err)
+	}
+	require.Equal(t, 1, peer.readDeadlines)
 }
 
 // A thousand quiet connections must not be noticed.

@@ -71,7 +71,7 @@ func (s *Subscriber) connection(ctx context.Context, heard func()) error {
 	nc, err := s.dial(dialCtx, s.cfg.Network, s.cfg.Address)
 	cancel()
 	if err != nil {
-		return &DialError{Network: s.cfg.Network, Address: s.cfg.Address, Err: err}
+		return &DialError{Err: err}
 	}
 	defer nc.Close()
 	// Closing is what unblocks handshake, read and write.

@@ -216,7 +216,6 @@ func TestDialTimeoutCoversHandshake(t *testing.T) {
 		var de *DialError
 		require.ErrorAs(t, err, &de)
 		require.ErrorIs(t, err, context.DeadlineExceeded)
-		require.Equal(t, "engine:20380", de.Address)
 		require.Equal(t, 3*time.Second, at.Sub(start))
 		stop()
 	})
@@ -449,6 +448,7 @@ func TestNobodyListens(t *testing.T) {
 	var de *DialError
 	require.ErrorAs(t, err, &de)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
+	require.ErrorContains(t, err, l.Addr().String())
 }
 
 func TestUnixSocket(t *testing.T) {
