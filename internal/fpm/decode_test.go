@@ -348,6 +348,7 @@ func TestRejectErrorIsOneShortLine(t *testing.T) {
 		"unknown key in a group":   validMap().add("queued_requests", hostile, []byte{1}),
 		"short unknown key":        validMap().add("", hostile[:12], []byte{1}),
 		"plain long key":           validMap().add("", strings.Repeat("k", 5000), []byte{1}),
+		"right-to-left key":        validMap().add("", "a\u202eb", []byte{1}),
 		"nested key":               validMap().add("", "x", wireMap{{hostile + "\xff", 1}}),
 		"worker_id":                validMap().set("worker_id", hostile),
 		"worker_id not UTF-8":      validMap().set("worker_id", hostile+"\xff"),
