@@ -38,7 +38,8 @@ type Pass struct {
 // The caller keeps one for each rank, and keeps the old value when the points
 // made with it were not delivered.
 type Links struct {
-	// Began is the start of the first delta point of each series.
+	// Began is the start of the first delta point of each series: when the
+	// stream began, before the time of its first pass.
 	Began              pcommon.Timestamp
 	stepDuration       pcommon.Timestamp
 	decodeTokenLatency pcommon.Timestamp
