@@ -135,10 +135,11 @@ def bad_messages(sequence: int) -> list[tuple[str, tuple[bytes, ...]]]:
         ("malformed", (b"", number, encode(ForwardPass(wall_time=float("nan"))))),
         ("unsupported_version", (b"", number, encode(ForwardPass(version=2)))),
         ("out_of_range", (b"", number, encode(too_big))),
+        # First of its reason, so that it is the one the log shows: Dynamo's event plane.
+        ("envelope", (b"forward-pass-metrics", number, number, good)),
         ("envelope", (b"", good)),
         ("envelope", (b"kv-events", number, good)),
         ("envelope", (b"", number[1:], good)),
-        ("envelope", (b"forward-pass-metrics", number, number, good)),
     ]
 
 
