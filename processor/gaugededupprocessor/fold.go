@@ -61,7 +61,8 @@ const (
 type fold[P, S any, PP checked[P], SS machine[P, S], D any] struct {
 	pdata pdataPoints[P, S, D]
 	delta bool // the outgoing point is the batch's own total
-	in    P    // the point at hand, kept for its slices
+	in    P    // the point that is added, kept for its slices
+	out   P    // the point that is written
 	open  []openPoint[S, D]
 	undos []foldUndo[S]
 }
@@ -144,8 +145,8 @@ func (f *fold[P, S, PP, SS, D]) close(s *folded[S]) {
 	}
 	dp := f.open[s.open-1].point
 	s.open = 0
-	out := SS(&s.state).Close()
-	f.pdata.write(dp, &out)
+	f.out = SS(&s.state).Close()
+	f.pdata.write(dp, &f.out)
 	if !f.delta {
 		f.pdata.exemplars(dp).RemoveIf(func(pmetric.Exemplar) bool { return true })
 	}
@@ -161,16 +162,14 @@ func (f *fold[P, S, PP, SS, D]) closeAll() {
 
 // remember keeps what is needed for undo. The slices of an earlier use are used again for the copy of the state.
 func (f *fold[P, S, PP, SS, D]) remember(u foldUndo[S]) {
-	if n := len(f.undos); n < cap(f.undos) {
-		f.undos = f.undos[:n+1]
-		u.old = f.undos[n].old
-	} else {
-		f.undos = append(f.undos, u)
+	n := len(f.undos)
+	if n < cap(f.undos) {
+		u.old = f.undos[:n+1][n].old
 	}
+	f.undos = append(f.undos, u)
 	if !u.created && !u.cleared {
-		SS(&u.old).CopyFrom(&u.series.state)
+		SS(&f.undos[n].old).CopyFrom(&u.series.state)
 	}
-	f.undos[len(f.undos)-1] = u
 }
 
 // undo takes back what the batch did, the latest first.
@@ -198,6 +197,8 @@ func (f *fold[P, S, PP, SS, D]) settle(b *batch) {
 }
 
 func (f *fold[P, S, PP, SS, D]) reset() {
+	var none P
+	f.out = none
 	clear(f.open)
 	f.open = f.open[:0]
 	for i := range f.undos {
