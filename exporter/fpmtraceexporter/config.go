@@ -79,10 +79,6 @@ func createDefaultConfig() component.Config {
 // Unmarshal reads enabled itself, because a bool takes neither 1 nor "on",
 // which are what people write into DYN_FPM_TRACE.
 func (c *Config) Unmarshal(conf *confmap.Conf) error {
-	rest := confmap.New()
-	if err := rest.Merge(conf); err != nil {
-		return err
-	}
 	if conf.IsSet("enabled") {
 		word := fmt.Sprint(conf.Get("enabled"))
 		enabled, ok := switchWords[strings.ToLower(strings.TrimSpace(word))]
@@ -90,9 +86,9 @@ func (c *Config) Unmarshal(conf *confmap.Conf) error {
 		if !ok {
 			c.badEnabled = strconv.Quote(word)
 		}
-		rest.Delete("enabled")
+		conf.Delete("enabled") // from the copy that was made for this call
 	}
-	return rest.Unmarshal(c)
+	return conf.Unmarshal(c)
 }
 
 var switchWords = map[string]bool{

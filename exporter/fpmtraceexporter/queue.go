@@ -122,15 +122,17 @@ func (q *queue) landed(l *lane, written int64) {
 	}
 }
 
-// dropOldest drops the oldest row that can be dropped; false when there is
-// none. lane says whose it was.
+// dropOldest drops the oldest row that can be dropped, to within a chunk: rows
+// of one chunk count as old as its first. false when there is none; the lane
+// says whose row it was.
 func (q *queue) dropOldest() (l *lane, ok bool) {
 	c := q.waiting.first
 	if c == nil {
 		return nil, false
 	}
+	l = c.lane
 	q.dropFirst(c)
-	return c.lane, true
+	return l, true
 }
 
 // dropOldestOf is dropOldest for one lane.
