@@ -145,18 +145,20 @@ func assertRowTimes(t *testing.T, rows []traceRow) {
 	}
 }
 
-// Bad messages between good ones: each is counted by its reason, none stops the
+// Bad and repeated messages between good ones: each is counted by its reason, none stops the
 // good ones.
 func TestBadMessagesAreCounted(t *testing.T) {
 	t.Parallel()
 	endpoint := tcp(freeBlock(t, 2))
-	engine := publish(t, endpoint, "--ranks", "2", "--count", "600", "--rate", "600", "--bad-every", "3")
+	engine := publish(t, endpoint, "--ranks", "2", "--count", "660", "--rate", "600", "--bad-every", "3")
 	c := quickstart(t, endpoint, 2)
 	engine.waitFor(t, "sent")
-	c.delivered(t, 1200)
+	c.delivered(t, 1320)
 	telemetry := c.quiet(t)
 	want, bad := engine.sent(t)
-	require.Len(t, bad, 4)
+	require.Len(t, bad, 5)
+	assert.EqualValues(t, bad["duplicate"], telemetry.sum(received+"messages", "outcome", "duplicate"))
+	delete(bad, "duplicate")
 	for reason, n := range bad {
 		assert.EqualValues(t, n, telemetry.sum(received+"rejected", "reason", reason), reason)
 	}
@@ -199,4 +201,59 @@ func TestSegmentsReadAtAnyTime(t *testing.T) {
 		assert.LessOrEqual(t, len(text), 400000, "a segment over roll_bytes")
 		assertGzipReads(t, name)
 	}
+}
+
+// A trace queue that is far too small: the oldest rows go, each is counted, and
+// the page does not notice.
+func TestTraceQueueOverflows(t *testing.T) {
+	t.Parallel()
+	endpoint := tcp(freeBlock(t, 1))
+	engine := publish(t, endpoint, "--count", "1200", "--rate", "400", "--worker-id", "vllm-0")
+	c := quickstart(t, endpoint, 1, "\nexporters: {fpm_trace: {queue_size: 50}}")
+	engine.waitFor(t, "sent")
+	c.delivered(t, 1200)
+	page, telemetry := scrape(t, c.page), c.quiet(t)
+	dropped := telemetry.sum(traced+"dropped", "reason", "queue_full")
+	assert.Positive(t, dropped)
+	assertLedger(t, telemetry)
+	engine.end(t)
+	c.stop(t)
+	want, _ := engine.sent(t)
+	assertPage(t, page, 0, totalsOf(t, want[0]))
+	rows := c.rows(t)
+	require.Len(t, rows, 1200-int(dropped))
+	assert.Equal(t, string(want[0][1199].FPM), string(rows[len(rows)-1].Event.FPM), "the newest row went, not the oldest")
+}
+
+// A sampled trace has a row an interval and rank, always the newest.
+func TestSampledTrace(t *testing.T) {
+	t.Parallel()
+	endpoint := tcp(freeBlock(t, 2))
+	engine := publish(t, endpoint, "--ranks", "2", "--count", "1200", "--rate", "400", "--worker-id", "vllm-0")
+	c := quickstart(t, endpoint, 2, "\nexporters: {fpm_trace: {mode: sampled, sample_interval: 500ms}}")
+	engine.waitFor(t, "sent")
+	c.delivered(t, 2400)
+	telemetry := c.quiet(t)
+	assertLedger(t, telemetry)
+	engine.end(t)
+	c.stop(t)
+	want, _ := engine.sent(t)
+	rows := map[int64][]record{}
+	for _, row := range c.rows(t) {
+		require.Equal(t, "sampled", row.Event.CaptureMode)
+		s := sent{FPM: row.Event.FPM}
+		r := s.record(t)
+		require.Equal(t, string(want[int(r.DPRank)][r.CounterID].FPM), string(row.Event.FPM))
+		rows[int64(r.DPRank)] = append(rows[int64(r.DPRank)], r)
+	}
+	for rank, all := range rows {
+		for i := 1; i < len(all); i++ {
+			require.Greater(t, all[i].CounterID, all[i-1].CounterID)
+		}
+		assert.EqualValues(t, 1199, all[len(all)-1].CounterID, "the last message of rank %d", rank)
+		// 3 s of messages: a row each 500 ms, and one for the rest.
+		assert.InDelta(t, 7, len(all), 2, "rows of rank %d", rank)
+	}
+	require.Len(t, rows, 2)
+	assert.EqualValues(t, len(rows[0])+len(rows[1]), telemetry.sum(traced+"rows", "outcome", "written"))
 }

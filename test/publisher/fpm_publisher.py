@@ -8,7 +8,7 @@ keeps the sockets open, as an engine would, until standard input ends.
 
 With --dump it writes what it sends, before it sends it, one JSON object a line:
 the rank, the sequence and the `fpm` object that the trace row must have; of a
-bad message (--bad-every) the reason for which a reader must reject it.
+bad message (--bad-every) the reason for which a reader must not pass it on.
 """
 
 import argparse
@@ -123,8 +123,9 @@ def record(options: argparse.Namespace, rank: int, sequence: int, source: random
     )
 
 
-def bad_messages(sequence: int) -> list[tuple[str, tuple[bytes, ...]]]:
-    """Messages that a reader must reject, with the reason."""
+def bad_messages(sequence: int, last: tuple[bytes, ...]) -> list[tuple[str, tuple[bytes, ...]]]:
+    """Messages that a reader must not pass on, with the reason. last is the
+    message that was sent before."""
     number = sequence.to_bytes(8, "big")
     good = encode(ForwardPass(counter_id=sequence))
     too_big = ForwardPass(counter_id=sequence, scheduled_requests=Scheduled(sum_decode_kv_tokens=2**63))
@@ -140,6 +141,7 @@ def bad_messages(sequence: int) -> list[tuple[str, tuple[bytes, ...]]]:
         ("envelope", (b"", good)),
         ("envelope", (b"kv-events", number, good)),
         ("envelope", (b"", number[1:], good)),
+        ("duplicate", last),
     ]
 
 
@@ -153,9 +155,10 @@ def publish(sockets: list[zmq.Socket], options: argparse.Namespace) -> None:
             if dump:
                 row = rust_json.dumps(trace_value(message, sequence))
                 dump.write(f'{{"rank":{rank},"sequence":{sequence},"fpm":{row}}}\n')
-            socket.send_multipart((b"", sequence.to_bytes(8, "big"), encode(message)), flags=zmq.NOBLOCK)
+            frames = (b"", sequence.to_bytes(8, "big"), encode(message))
+            socket.send_multipart(frames, flags=zmq.NOBLOCK)
             if options.bad_every and (sequence + 1) % options.bad_every == 0:
-                kinds = bad_messages(sequence)
+                kinds = bad_messages(sequence, frames)
                 reason, frames = kinds[sequence // options.bad_every % len(kinds)]
                 if dump:
                     dump.write(f'{{"rank":{rank},"sequence":{sequence},"bad":"{reason}"}}\n')
