@@ -26,11 +26,9 @@ trap 'stop; echo; echo "Stopped. Trace files:"; ls -l run/traces; exit 0' INT TE
 
 for _ in $(seq 100); do
   kill -0 "$collector" 2>/dev/null || break
-  python3 - <<'PY' && break || sleep 0.2
-import socket
-socket.create_connection(("127.0.0.1", 13133), 1).close()
-PY
-done 2>/dev/null
+  if (exec 3<>/dev/tcp/127.0.0.1/13133) 2>/dev/null; then break; fi
+  sleep 0.2
+done
 if ! kill -0 "$collector" 2>/dev/null || ! kill -0 "$engine" 2>/dev/null; then
   echo "The quickstart did not start:"
   tail -n 5 run/otelcol-fpm.log run/fpmsim.log
