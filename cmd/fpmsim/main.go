@@ -28,8 +28,9 @@ import (
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
 }
 
 // run is the program; it returns the exit code.
@@ -39,11 +40,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		return 0
 	}
 	if err != nil {
-		fmt.Fprintln(stderr, err)
+		_, _ = fmt.Fprintln(stderr, err)
 		return 2
 	}
 	if err := simulate(ctx, o, stdout); err != nil {
-		fmt.Fprintln(stderr, err)
+		_, _ = fmt.Fprintln(stderr, err)
 		return 1
 	}
 	return 0
@@ -57,7 +58,7 @@ func simulate(ctx context.Context, o *options, stdout io.Writer) error {
 		return err
 	}
 	for i, r := range ranks {
-		fmt.Fprintf(stdout, "rank %d publishes at %s\n", r.number, o.endpoints[i])
+		_, _ = fmt.Fprintf(stdout, "rank %d publishes at %s\n", r.number, o.endpoints[i])
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -79,7 +80,7 @@ func simulate(ctx context.Context, o *options, stdout io.Writer) error {
 	}
 	wg.Wait()
 	for _, r := range ranks {
-		fmt.Fprintf(stdout, "rank %d published %d messages, %d dropped\n", r.number, r.published, r.dropped)
+		_, _ = fmt.Fprintf(stdout, "rank %d published %d messages, %d dropped\n", r.number, r.published, r.dropped)
 	}
 	return errors.Join(failed...)
 }

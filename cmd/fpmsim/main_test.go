@@ -11,6 +11,7 @@ import (
 	"net"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -39,7 +40,7 @@ type line struct {
 	}
 }
 
-// freeBlock finds n neighbouring free ports and returns the first.
+// freeBlock finds n adjacent free ports and returns the first.
 func freeBlock(t *testing.T, n int) int {
 	t.Helper()
 	for range 100 {
@@ -50,10 +51,10 @@ func freeBlock(t *testing.T, n int) int {
 		for i := 1; i < n && free; i++ {
 			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
 			if free = err == nil; free {
-				l.Close()
+				_ = l.Close()
 			}
 		}
-		first.Close()
+		_ = first.Close()
 		if free {
 			return port
 		}
@@ -80,7 +81,7 @@ func TestLibzmqSubscriber(t *testing.T) {
 			go func() { ended <- run(ctx, args, &out, &out) }()
 
 			const count = 500
-			cmd := exec.CommandContext(t.Context(), interpreter, append([]string{"testdata/subscribe.py", fmt.Sprint(count)}, o.endpoints...)...)
+			cmd := exec.CommandContext(t.Context(), interpreter, append([]string{"testdata/subscribe.py", strconv.Itoa(count)}, o.endpoints...)...)
 			var stderr strings.Builder
 			cmd.Stderr = &stderr
 			stdout, err := cmd.Output()
@@ -122,7 +123,7 @@ func TestEndpointInUse(t *testing.T) {
 	port := freeBlock(t, 2)
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
 	require.NoError(t, err)
-	defer l.Close()
+	defer func() { _ = l.Close() }()
 	var out, errs strings.Builder
 	code := run(t.Context(), []string{"--endpoint", fmt.Sprintf("tcp://127.0.0.1:%d", port)}, &out, &errs)
 	assert.Equal(t, 1, code)

@@ -104,9 +104,9 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 }
 
 func printHelp(w io.Writer, flags *flag.FlagSet) {
-	fmt.Fprint(w, "fpmsim simulates an LLM engine that publishes forward pass metrics over ZMQ PUB.\n\nUsage: fpmsim [flags]\n\n")
+	_, _ = fmt.Fprint(w, "fpmsim simulates an LLM engine that publishes forward pass metrics over ZMQ PUB.\n\nUsage: fpmsim [flags]\n\n")
 	flags.VisitAll(func(f *flag.Flag) {
-		fmt.Fprintf(w, "  --%s (default %s)\n        %s\n", f.Name, cmp.Or(f.DefValue, `""`), f.Usage)
+		_, _ = fmt.Fprintf(w, "  --%s (default %s)\n        %s\n", f.Name, cmp.Or(f.DefValue, `""`), f.Usage)
 	})
 }
 

@@ -65,6 +65,7 @@ func (tp *tape) Close(d time.Duration) error { tp.closed = append(tp.closed, d);
 
 // record runs a rank for a time on a fake clock.
 func record(t *testing.T, args string, d time.Duration) (*rank, *tape, error) {
+	t.Helper()
 	o, err := parseOptions(strings.Fields(args), nil)
 	require.NoError(t, err)
 	tp := &tape{t: t, start: time.Now()}

@@ -98,7 +98,7 @@ func TestShippedConfigsValidateWithoutSideEffects(t *testing.T) {
 				args = append([]string{strace, "-f", "-o", trace, "-e", "trace=network,file,desc"}, args...)
 			}
 			cmd := exec.Command(args[0], args[1:]...)
-			cmd.Dir = filepath.Join(folder)
+			cmd.Dir = folder
 			out, err := cmd.CombinedOutput()
 			require.NoError(t, err, "%s", out)
 			left, err := os.ReadDir(folder)

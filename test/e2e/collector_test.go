@@ -150,7 +150,7 @@ func freePorts(t *testing.T, n int) []int {
 	for i := range ports {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		require.NoError(t, err)
-		defer l.Close()
+		defer func() { _ = l.Close() }()
 		ports[i] = l.Addr().(*net.TCPAddr).Port
 	}
 	return ports
@@ -159,7 +159,7 @@ func freePorts(t *testing.T, n int) []int {
 // nextBlock keeps tests that run in parallel apart.
 var nextBlock atomic.Int64
 
-// freeBlock finds n neighbouring ports that nobody listens on, below the range
+// freeBlock finds n adjacent ports that nobody listens on, below the range
 // from which the system hands out ports, and returns the first.
 func freeBlock(t *testing.T, n int) int {
 	t.Helper()
@@ -176,7 +176,7 @@ func freeBlock(t *testing.T, n int) int {
 				free = false
 				break
 			}
-			defer l.Close()
+			defer func() { _ = l.Close() }()
 		}
 		if free {
 			return port

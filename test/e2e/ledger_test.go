@@ -54,24 +54,24 @@ func sums(p page) map[string]float64 {
 // in came out or was counted. It needs a Collector at rest.
 func assertLedger(t *testing.T, p page) {
 	t.Helper()
-	read := p.sum(received + "messages")
+	read := p.count(received + "messages")
 	require.Positive(t, read, "nothing was read: the ledger says nothing")
-	rejected := p.sum(received+"rejected") - p.sum(received+"rejected", "reason", "oversize")
-	assert.Equal(t, p.sum(received+"messages", "outcome", "rejected"), rejected, "rejected messages and their reasons")
+	rejected := p.count(received+"rejected") - p.count(received+"rejected", "reason", "oversize")
+	assert.Equal(t, p.count(received+"messages", "outcome", "rejected"), rejected, "rejected messages and their reasons")
 	for _, signal := range []string{"metrics", "logs"} {
-		out := p.sum(received+"delivered", "signal", signal) + p.sum(received+"dropped", "signal", signal) +
-			rejected + p.sum(received+"messages", "outcome", "duplicate")
+		out := p.count(received+"delivered", "signal", signal) + p.count(received+"dropped", "signal", signal) +
+			rejected + p.count(received+"messages", "outcome", "duplicate")
 		assert.Equal(t, read, out, "fpm, signal %s", signal)
 	}
 
 	// What a component took is what the processor before it gave, by the count of
 	// the Collector's own framework.
-	given := func(signal string) float64 {
-		n := p.sum("otelcol_processor_outgoing_items", "processor", "memory_limiter", "otel_signal", signal)
+	given := func(signal string) int {
+		n := p.count("otelcol_processor_outgoing_items", "processor", "memory_limiter", "otel_signal", signal)
 		assert.Positive(t, n, signal)
 		return n
 	}
-	assert.Equal(t, given("metrics"), p.sum(deduped+"points"), "gauge_dedup")
-	assert.Equal(t, p.sum(received+"delivered", "signal", "logs"), given("logs"))
-	assert.Equal(t, given("logs"), p.sum(traced+"rows")+p.sum(traced+"dropped"), "fpm_trace")
+	assert.Equal(t, given("metrics"), p.count(deduped+"points"), "gauge_dedup")
+	assert.Equal(t, p.count(received+"delivered", "signal", "logs"), given("logs"))
+	assert.Equal(t, given("logs"), p.count(traced+"rows")+p.count(traced+"dropped"), "fpm_trace")
 }

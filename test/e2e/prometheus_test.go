@@ -33,7 +33,7 @@ func scrape(t *testing.T, address string) page {
 	require.NoError(t, err)
 	response, err := http.DefaultClient.Do(request)
 	require.NoError(t, err)
-	defer response.Body.Close()
+	defer func() { _ = response.Body.Close() }()
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	parser := expfmt.NewTextParser(model.UTF8Validation)
 	families, err := parser.TextToMetricFamilies(response.Body)
@@ -77,6 +77,9 @@ func (p page) sum(metric string, labels ...string) (sum float64) {
 	}
 	return sum
 }
+
+// count is sum of a metric that counts.
+func (p page) count(metric string, labels ...string) int { return int(p.sum(metric, labels...)) }
 
 // one is the value of the only series of a metric that has the labels.
 func (p page) one(t *testing.T, metric string, labels ...string) float64 {

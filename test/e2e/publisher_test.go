@@ -112,7 +112,7 @@ func (p *publisher) sent(t *testing.T) (good map[int][]sent, bad map[string]int)
 	t.Helper()
 	f, err := os.Open(p.dump)
 	require.NoError(t, err)
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	good, bad = map[int][]sent{}, map[string]int{}
 	lines := bufio.NewScanner(f)
 	lines.Buffer(nil, 1<<20)

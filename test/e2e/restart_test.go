@@ -8,8 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -65,7 +65,7 @@ func TestEngineKilledAndRestarted(t *testing.T) {
 		survived := len(rows[rank]) - len(after[rank])
 		require.Greater(t, survived, 50)
 		require.LessOrEqual(t, survived, len(before[rank]))
-		got := append(before[rank][:survived:survived], after[rank]...)
+		got := slices.Concat(before[rank][:survived], after[rank])
 		assertRowsAreSent(t, rows[rank], map[int][]sent{rank: got})
 		sum := totalsOf(t, got)
 		require.EqualValues(t, 299, sum.last.CounterID, "counters did not rebase")
@@ -84,7 +84,7 @@ func TestCollectorKilled(t *testing.T) {
 	c := quickstart(t, endpoint, 1)
 	c.until(t, "nothing was written", func(p page) bool { return p.sum(traced+"rows", "outcome", "written") > rate })
 	require.NoError(t, c.cmd.Process.Kill())
-	<-c.exited
+	require.Error(t, <-c.exited)
 	engine.kill()
 	want, _ := engine.sent(t)
 	var rows []traceRow
@@ -145,6 +145,6 @@ func TestSimulatedEngine(t *testing.T) {
 	require.NoError(t, <-c.exited)
 	assert.Len(t, c.rows(t), int(accepted))
 	for _, name := range c.segments(t) {
-		assert.False(t, strings.Contains(name, "127.0.0.1"), "the host's name stands for a loopback address: %s", name)
+		assert.NotContains(t, name, "127.0.0.1", "the host's name stands for a loopback address: %s", name)
 	}
 }

@@ -122,10 +122,10 @@ func assertGzipReads(t *testing.T, name string) {
 	text, err := gunzip(t, name)
 	require.NoError(t, err)
 	out, err := exec.Command("gzip", "-t", name).CombinedOutput()
-	assert.NoError(t, err, "gzip -t: %s", out)
+	require.NoError(t, err, "gzip -t: %s", out)
 	out, err = exec.Command(python.Path(t), "-c",
 		"import gzip, sys; sys.stdout.buffer.write(gzip.open(sys.argv[1]).read())", name).Output()
-	assert.NoError(t, err)
+	require.NoError(t, err)
 	assert.True(t, bytes.Equal(text, out), "Python reads something else than Go")
 }
 

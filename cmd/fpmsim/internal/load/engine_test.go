@@ -12,58 +12,66 @@ import (
 
 const manySteps = 20000
 
-func eachProfile(t *testing.T, f func(t *testing.T, p Profile)) {
+// allProfiles are the profiles by name.
+func allProfiles(t *testing.T) map[string]Profile {
+	t.Helper()
+	all := map[string]Profile{}
 	for _, name := range ProfileNames() {
+		p, err := ProfileByName(name)
+		require.NoError(t, err)
+		all[name] = p
+	}
+	return all
+}
+
+func TestEngineInvariants(t *testing.T) {
+	for name, p := range allProfiles(t) {
 		t.Run(name, func(t *testing.T) {
-			p, err := ProfileByName(name)
-			require.NoError(t, err)
-			f(t, p)
+			e := NewEngine(p, 7, 0)
+			for range manySteps {
+				step := e.Step()
+				s := step.Pass.Scheduled
+				require.LessOrEqual(t, s.SumPrefillTokens+s.NumDecodeRequests, p.TokenBudget)
+				require.LessOrEqual(t, s.NumPrefillRequests+s.NumDecodeRequests, p.MaxRequests)
+				held := 0
+				for _, r := range e.running {
+					held += r.context()
+				}
+				require.LessOrEqual(t, held, p.KVTokens)
+				if step.Idle > 0 {
+					require.Equal(t, Pass{}, step.Pass)
+					require.Equal(t, e.arrived, e.done)
+				} else {
+					require.Positive(t, s.SumPrefillTokens+s.NumDecodeRequests, "a pass without work")
+				}
+			}
 		})
 	}
 }
 
-func TestEngineInvariants(t *testing.T) {
-	eachProfile(t, func(t *testing.T, p Profile) {
-		e := NewEngine(p, 7, 0)
-		for range manySteps {
-			step := e.Step()
-			s := step.Pass.Scheduled
-			require.LessOrEqual(t, s.SumPrefillTokens+s.NumDecodeRequests, p.TokenBudget)
-			require.LessOrEqual(t, s.NumPrefillRequests+s.NumDecodeRequests, p.MaxRequests)
-			held := 0
-			for _, r := range e.running {
-				held += r.context()
-			}
-			require.LessOrEqual(t, held, p.KVTokens)
-			if step.Idle > 0 {
-				require.Equal(t, Pass{}, step.Pass)
-				require.Equal(t, e.arrived, e.done)
-			} else {
-				require.Positive(t, s.SumPrefillTokens+s.NumDecodeRequests, "a pass without work")
-			}
-		}
-	})
-}
-
 func TestEveryRequestFitsTheKVCache(t *testing.T) {
-	eachProfile(t, func(t *testing.T, p Profile) {
-		assert.Less(t, p.Prompt.Max+p.Output.Max+1, p.KVTokens)
-	})
+	for name, p := range allProfiles(t) {
+		t.Run(name, func(t *testing.T) {
+			assert.Less(t, p.Prompt.Max+p.Output.Max+1, p.KVTokens)
+		})
+	}
 }
 
 func TestWallTimeStaysBelievable(t *testing.T) {
-	eachProfile(t, func(t *testing.T, p Profile) {
-		e := NewEngine(p, 3, 1)
-		shortest, longest := 1.0, 0.0
-		for range manySteps {
-			if step := e.Step(); step.Idle == 0 {
-				shortest, longest = min(shortest, step.Pass.WallTime), max(longest, step.Pass.WallTime)
+	for name, p := range allProfiles(t) {
+		t.Run(name, func(t *testing.T) {
+			e := NewEngine(p, 3, 1)
+			shortest, longest := 1.0, 0.0
+			for range manySteps {
+				if step := e.Step(); step.Idle == 0 {
+					shortest, longest = min(shortest, step.Pass.WallTime), max(longest, step.Pass.WallTime)
+				}
 			}
-		}
-		assert.GreaterOrEqual(t, shortest, 0.005)
-		assert.LessOrEqual(t, longest, 0.060)
-		assert.Greater(t, longest, 2*shortest, "wall_time does not depend on the work")
-	})
+			assert.GreaterOrEqual(t, shortest, 0.005)
+			assert.LessOrEqual(t, longest, 0.060)
+			assert.Greater(t, longest, 2*shortest, "wall_time does not depend on the work")
+		})
+	}
 }
 
 // A profile must show what it is there for: each row names something that has
@@ -77,38 +85,41 @@ func TestProfilesShowTheirLoad(t *testing.T) {
 		"idle": {chunked: true, cached: true, queued: true, idle: true},
 	}
 	require.Len(t, want, len(ProfileNames()))
-	eachProfile(t, func(t *testing.T, p Profile) {
-		e := NewEngine(p, 1, 0)
-		var got seen
-		for range manySteps {
-			step := e.Step()
-			s, q := step.Pass.Scheduled, step.Pass.Queued
-			got.idle = got.idle || step.Idle > 0
-			got.chunked = got.chunked || s.SumPrefillTokens+s.NumDecodeRequests == p.TokenBudget
-			got.cached = got.cached || s.SumPrefillKVTokens > 0
-			got.queued = got.queued || q.NumPrefillRequests > 0
-			got.preempted = got.preempted || q.NumDecodeRequests > 0
-			got.fullBatch = got.fullBatch || s.NumDecodeRequests == p.MaxRequests
-		}
-		name := t.Name()[len("TestProfilesShowTheirLoad/"):]
-		assert.Equal(t, want[name], got)
-	})
+	for name, p := range allProfiles(t) {
+		t.Run(name, func(t *testing.T) {
+			e := NewEngine(p, 1, 0)
+			var got seen
+			for range manySteps {
+				step := e.Step()
+				s, q := step.Pass.Scheduled, step.Pass.Queued
+				got.idle = got.idle || step.Idle > 0
+				got.chunked = got.chunked || s.SumPrefillTokens+s.NumDecodeRequests == p.TokenBudget
+				got.cached = got.cached || s.SumPrefillKVTokens > 0
+				got.queued = got.queued || q.NumPrefillRequests > 0
+				got.preempted = got.preempted || q.NumDecodeRequests > 0
+				got.fullBatch = got.fullBatch || s.NumDecodeRequests == p.MaxRequests
+			}
+			assert.Equal(t, want[name], got)
+		})
+	}
 }
 
 func TestSameSeedSameSteps(t *testing.T) {
-	eachProfile(t, func(t *testing.T, p Profile) {
-		a, b := NewEngine(p, 42, 3), NewEngine(p, 42, 3)
-		otherRank, otherSeed := NewEngine(p, 42, 4), NewEngine(p, 43, 3)
-		rankDiffers, seedDiffers := false, false
-		for range 2000 {
-			step := a.Step()
-			require.Equal(t, step, b.Step())
-			rankDiffers = rankDiffers || step != otherRank.Step()
-			seedDiffers = seedDiffers || step != otherSeed.Step()
-		}
-		assert.True(t, rankDiffers)
-		assert.True(t, seedDiffers)
-	})
+	for name, p := range allProfiles(t) {
+		t.Run(name, func(t *testing.T) {
+			a, b := NewEngine(p, 42, 3), NewEngine(p, 42, 3)
+			otherRank, otherSeed := NewEngine(p, 42, 4), NewEngine(p, 43, 3)
+			rankDiffers, seedDiffers := false, false
+			for range 2000 {
+				step := a.Step()
+				require.Equal(t, step, b.Step())
+				rankDiffers = rankDiffers || step != otherRank.Step()
+				seedDiffers = seedDiffers || step != otherSeed.Step()
+			}
+			assert.True(t, rankDiffers)
+			assert.True(t, seedDiffers)
+		})
+	}
 }
 
 func TestRecordOfAPass(t *testing.T) {

@@ -71,7 +71,7 @@ func removeDeadSocket(path string) {
 		return
 	}
 	if conn, err := net.DialTimeout("unix", path, time.Second); err == nil {
-		conn.Close()
+		_ = conn.Close()
 		return
 	}
 	_ = os.Remove(path)
@@ -140,7 +140,7 @@ func (p *Publisher) hangUp() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for s := range p.subscribers {
-		s.conn.Close()
+		_ = s.conn.Close()
 	}
 }
 
@@ -155,7 +155,7 @@ func (p *Publisher) accept() {
 			continue
 		}
 		if !p.serve(newSubscriber(conn)) {
-			conn.Close()
+			_ = conn.Close()
 		}
 	}
 }

@@ -133,7 +133,7 @@ func (s *subscriber) write() error {
 // run serves the connection until it ends. What is in the queue then was not
 // written.
 func (s *subscriber) run() {
-	defer s.conn.Close()
+	defer func() { _ = s.conn.Close() }()
 	r, err := handshake(s.conn)
 	if err != nil {
 		close(s.gone)
@@ -150,6 +150,6 @@ func (s *subscriber) run() {
 			<-s.gone
 		}
 	}
-	s.conn.Close()
+	_ = s.conn.Close()
 	<-s.gone
 }

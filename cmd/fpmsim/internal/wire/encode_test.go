@@ -44,6 +44,7 @@ type jsonMessage struct {
 // messages are rows at every edge of the number and string forms, and passes
 // of every profile.
 func messages(t *testing.T) []Message {
+	t.Helper()
 	out := []Message{{}, {WorkerID: `"quoted" \ tab` + "\t\x01 ünï ☃ 🚀", DPRank: 7}}
 	for _, n := range []int{0, 31, 32, 255, 256, 65535, 65536} {
 		out = append(out, Message{WorkerID: strings.Repeat("w", n)})
@@ -100,11 +101,11 @@ func TestPayloadDecodes(t *testing.T) {
 	assert.EqualValues(t, 1, got["version"])
 	assert.EqualValues(t, 300, got["counter_id"])
 	assert.EqualValues(t, 3, got["dp_rank"])
-	assert.Equal(t, 0.0155, got["wall_time"])
+	assert.Equal(t, math.Float64bits(0.0155), math.Float64bits(got["wall_time"].(float64)))
 	scheduled, queued := got["scheduled_requests"].(map[string]any), got["queued_requests"].(map[string]any)
 	assert.Len(t, scheduled, 7)
 	assert.EqualValues(t, 4, scheduled["sum_prefill_kv_tokens"])
-	assert.Equal(t, 7.5, scheduled["var_decode_kv_tokens"])
+	assert.Equal(t, math.Float64bits(7.5), math.Float64bits(scheduled["var_decode_kv_tokens"].(float64)))
 	assert.Len(t, queued, 6)
 	assert.NotContains(t, queued, "sum_prefill_kv_tokens")
 	assert.EqualValues(t, 16, queued["sum_decode_kv_tokens"])
