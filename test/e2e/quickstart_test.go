@@ -120,7 +120,7 @@ func TestEveryMessageIsCountedAndTraced(t *testing.T) {
 		assert.Equal(t, "default/backend", s.labels["job"])
 	}
 	telemetry := c.quiet(t)
-	assert.EqualValues(t, 5000, telemetry.sum(received+"messages", "outcome", "accepted"))
+	assert.Equal(t, 5000, telemetry.count(received+"messages", "outcome", "accepted"))
 	assertLedger(t, telemetry)
 	engine.end(t)
 	c.stop(t)
@@ -157,12 +157,12 @@ func TestBadMessagesAreCounted(t *testing.T) {
 	telemetry := c.quiet(t)
 	want, bad := engine.sent(t)
 	require.Len(t, bad, 5)
-	assert.EqualValues(t, bad["duplicate"], telemetry.sum(received+"messages", "outcome", "duplicate"))
+	assert.Equal(t, bad["duplicate"], telemetry.count(received+"messages", "outcome", "duplicate"))
 	delete(bad, "duplicate")
 	for reason, n := range bad {
-		assert.EqualValues(t, n, telemetry.sum(received+"rejected", "reason", reason), reason)
+		assert.Equal(t, n, telemetry.count(received+"rejected", "reason", reason), reason)
 	}
-	assert.Zero(t, telemetry.sum(received+"lost"))
+	assert.Zero(t, telemetry.count(received+"lost"))
 	assertLedger(t, telemetry)
 	engine.end(t)
 	c.stop(t)
@@ -255,5 +255,5 @@ func TestSampledTrace(t *testing.T) {
 		assert.InDelta(t, 7, len(all), 2, "rows of rank %d", rank)
 	}
 	require.Len(t, rows, 2)
-	assert.EqualValues(t, len(rows[0])+len(rows[1]), telemetry.sum(traced+"rows", "outcome", "written"))
+	assert.Equal(t, len(rows[0])+len(rows[1]), telemetry.count(traced+"rows", "outcome", "written"))
 }
