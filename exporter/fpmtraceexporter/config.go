@@ -68,7 +68,7 @@ func createDefaultConfig() component.Config {
 		FlushInterval:        time.Second,
 		QueueSize:            8192,
 		QueueBytes:           64 << 20,
-		CompressionLevel:     6,
+		CompressionLevel:     3,
 		Fsync:                fsyncRoll,
 		DirectoryPermissions: "0755",
 		MaxOpenProducers:     1024,
