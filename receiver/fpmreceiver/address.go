@@ -61,34 +61,34 @@ func parseEndpoint(text string) (address, error) {
 }
 
 // expand lists the addresses of a block: tcp ports base + start … base + start
-// + size − 1, or ipc paths with the rank as suffix, for rank 0 too.
+// + size − 1, or ipc paths with the rank as suffix, for rank 0 too. The error
+// says what is allowed.
 func (a address) expand(start, size int) ([]address, error) {
-	if a.network == "tcp" && (size > maxPort || start > maxPort || a.port+start+size-1 > maxPort) {
-		return nil, fmt.Errorf("ports up to %d", maxPort)
-	}
-	last := a.path + "." + strconv.Itoa(start+size-1)
-	if a.network == "unix" && len(last) > maxIPCPath {
-		return nil, fmt.Errorf("an ipc path, with the rank behind it, of at most %d bytes (%d)", maxIPCPath, len(last))
-	}
-	if size > maxRanksOfEngine {
-		return nil, fmt.Errorf("a dp_size of at most %d", maxRanksOfEngine)
+	// Ranks over the largest port are bounded first, so that no sum overflows.
+	switch last := start + size - 1; {
+	case start > maxPort || size > maxPort:
+		return nil, fmt.Errorf("dp_start_rank and dp_size of at most %d", maxPort)
+	case a.network == "tcp" && a.port+last > maxPort:
+		return nil, fmt.Errorf("ports up to %d (the last is %d)", maxPort, a.port+last)
+	case a.network == "unix" && len(a.rank(last).path) > maxIPCPath:
+		return nil, fmt.Errorf("an ipc path, with the rank behind it, of at most %d bytes (%d)", maxIPCPath, len(a.rank(last).path))
 	}
 	addresses := make([]address, size)
 	for i := range addresses {
-		rank := a
-		if a.network == "tcp" {
-			rank.port += start + i
-		} else {
-			rank.path += "." + strconv.Itoa(start+i)
-		}
-		addresses[i] = rank
+		addresses[i] = a.rank(start + i)
 	}
 	return addresses, nil
 }
 
-// maxRanksOfEngine bounds a block of ipc paths, as the port range bounds one of
-// tcp ports.
-const maxRanksOfEngine = maxPort
+// rank is the address of a rank in the block that begins here.
+func (a address) rank(n int) address {
+	if a.network == "tcp" {
+		a.port += n
+	} else {
+		a.path += "." + strconv.Itoa(n)
+	}
+	return a
+}
 
 // dial is the address as package net takes it.
 func (a address) dial() string {

@@ -8,20 +8,18 @@ package fpmreceiver
 type continuity struct {
 	last  int64
 	heard bool
-	// abandoned is the last counter of the publisher before the latest restart
-	// on this connection; -1 when there was none.
+	// fresh: nothing was heard on this connection yet. A publisher repeats
+	// nothing on a new connection, so a counter that does not go on has started
+	// over.
+	fresh bool
+	// abandoned is the counter from which the latest one on this connection
+	// fell back; -1 when none did.
 	abandoned int64
-	// interleaved is set when the counter jumped back up to where it was before
-	// a restart: two publishers speak through one endpoint. Then counters mean
-	// nothing until the next connection, or until one publisher is left.
+	// interleaved: the counter jumped back up to where it fell from. Two
+	// publishers speak through one endpoint, and counters mean nothing until the
+	// next connection.
 	interleaved bool
-	// steady is how many counters in a row followed the one before.
-	steady int
 }
-
-// steadyAgain is how many counters in a row end the state interleaved: two
-// publishers at work do not leave each other so much room.
-const steadyAgain = 100
 
 // step is what a counter means.
 type step struct {
@@ -34,39 +32,33 @@ type step struct {
 	rebase bool
 	// lost is how many messages are missing before this one.
 	lost int64
-	// interleaved is true once, when two publishers are recognised.
+	// interleaved is true once a connection, when two publishers are recognised.
 	interleaved bool
 }
 
 func newContinuity() continuity { return continuity{abandoned: -1} }
 
-// connected tells that a new connection begins. Counters go on, but a jump back
-// up can no longer come from a second publisher on the old connection.
+// connected tells that a new connection begins. Counters go on, but a second
+// publisher on the old connection is forgotten.
 func (c *continuity) connected() {
+	c.fresh = true
 	c.abandoned = -1
 	c.interleaved = false
 }
 
 // next judges the counter of the next message.
 func (c *continuity) next(counter int64) step {
-	last, heard := c.last, c.heard
-	if heard && counter == last {
-		return step{duplicate: true}
-	}
-	c.last, c.heard = counter, true
-	if counter == last+1 {
-		c.steady++
-	} else {
-		c.steady = 0
-	}
+	last, heard, fresh := c.last, c.heard, c.fresh
+	c.last, c.heard, c.fresh = counter, true, false
 	switch {
 	case !heard:
 		return step{}
-	case c.interleaved && c.steady < steadyAgain:
-		return step{rebase: counter < last}
+	case fresh && counter <= last:
+		return step{restart: true, rebase: true}
+	case counter == last:
+		return step{duplicate: true}
 	case c.interleaved:
-		c.connected()
-		return step{}
+		return step{rebase: counter < last}
 	case counter < last:
 		c.abandoned = last
 		return step{restart: true, rebase: true}

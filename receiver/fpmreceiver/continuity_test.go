@@ -40,6 +40,18 @@ func TestContinuity(t *testing.T) {
 		},
 		"gap over a reconnect":     {[]int64{10, reconnect, 13}, []step{{}, {lost: 2}}},
 		"restart over a reconnect": {[]int64{10, reconnect, 0}, []step{{}, {restart: true, rebase: true}}},
+		"restart over a reconnect at the same counter": {
+			[]int64{0, reconnect, 0, 1},
+			[]step{{}, {restart: true, rebase: true}, {}},
+		},
+		"a duplicate later on the new connection": {
+			[]int64{10, reconnect, 11, 11},
+			[]step{{}, {}, {duplicate: true}},
+		},
+		"a restart over a reconnect is no second publisher": {
+			[]int64{500, reconnect, 0, 1, 501},
+			[]step{{}, {restart: true, rebase: true}, {}, {lost: 499}},
+		},
 		"two publishers, interleaved": {
 			[]int64{1000, 5, 1001, 6, 1002, 7, 1003},
 			[]step{{}, {restart: true, rebase: true}, {interleaved: true}, {rebase: true}, {}, {rebase: true}, {}},
@@ -69,14 +81,20 @@ func TestContinuity(t *testing.T) {
 	}
 }
 
-func TestInterleavingEndsWhenOnePublisherIsLeft(t *testing.T) {
+// One publisher sends each second, the other all the time: no run of counters in
+// order ends the suspicion, or the other's next counter would be a restart or a
+// loss of millions.
+func TestInterleavingIsNamedOnceAConnection(t *testing.T) {
 	c := newContinuity()
-	for _, counter := range []int64{1000, 5, 1001, 6} {
+	for _, counter := range []int64{1000, 5_000_000, 1001} {
 		c.next(counter)
 	}
-	counter := int64(7)
-	for ; counter < 7+steadyAgain; counter++ {
-		assert.Equal(t, step{}, c.next(counter))
+	assert.Equal(t, step{interleaved: true}, c.next(5_000_001))
+	for second := range int64(100) {
+		for n := range int64(500) {
+			s := c.next(1002 + second*500 + n)
+			assert.Equal(t, step{rebase: n == 0}, s)
+		}
+		assert.Equal(t, step{}, c.next(5_000_002+second))
 	}
-	assert.Equal(t, step{lost: 2}, c.next(counter+2))
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.uber.org/zap"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
@@ -22,12 +23,9 @@ type endpoint struct {
 	receiver *fpmReceiver
 	engine   *engine
 	address  address
-	decoder  *fpm.Decoder
+	decoder  *fpm.Decoder // the subscription's goroutine's
 
 	connects atomic.Int64
-	// liveUntil is when the endpoint will have been silent for stale_after, in
-	// nanoseconds of the receiver's clock; 0 without a connection.
-	liveUntil atomic.Int64
 
 	mu        sync.Mutex
 	liveness  liveness
@@ -64,23 +62,20 @@ func (e *endpoint) Connected() {
 func (e *endpoint) Disconnected(err error) {
 	e.mu.Lock()
 	e.liveness.disconnect(time.Now())
-	e.liveUntil.Store(0)
 	first := !e.unreached
 	e.unreached = true
 	e.mu.Unlock()
 
-	var oversize *zmtp.OversizeError
-	if errors.As(err, &oversize) {
-		e.receiver.ledger.rejected.add(rejectedOversize, 1)
-		e.warn(rejectedOversize, "Connection closed: a message over the limit was announced; raise max_message_bytes if the peer is an engine", zap.Error(err))
-		return
-	}
-	var handshake *zmtp.HandshakeError
+	handshake, refused := errors.AsType[*zmtp.HandshakeError](err)
+	_, oversize := errors.AsType[*zmtp.OversizeError](err)
 	switch {
-	case errors.As(err, &handshake) && handshake.PeerSocketType == "ROUTER":
+	case refused && handshake.PeerSocketType == "ROUTER":
 		e.warn("router", "This is the engine's self-benchmark port (base + dp_size), not a rank: lower dp_size", zap.Error(err))
-	case errors.As(err, &handshake):
-		e.warn("handshake", "The peer does not speak ZMTP as a publisher of forward pass metrics does", zap.Error(err))
+	case refused:
+		e.warn("handshake", "The peer takes connections, but does not answer as a publisher of forward pass metrics", zap.Error(err))
+	case oversize:
+		e.receiver.ledger.rejected(rejectedOversize)
+		e.warn(rejectedOversize, "Connection closed: the peer announced more than is allowed; raise max_message_bytes if it is an engine", zap.Error(err))
 	case first:
 		e.receiver.logger.Info("No connection; trying again until the engine is there",
 			zap.Stringer("endpoint", e.address), zap.Error(err))
@@ -101,31 +96,23 @@ func (e *endpoint) Message(frames [][]byte, at time.Time) {
 		e.reject(err)
 		return
 	}
-	ledger := &e.receiver.ledger
 	m, s, ok := e.admit(record, sequence, at)
 	switch {
 	case !ok:
-		ledger.rejected.add(rejectedRankLimit, 1)
-		e.warn(rejectedRankLimit, "Message rejected: this rank would be one more than max_ranks",
+		e.receiver.ledger.rejected(rejectedRankLimit)
+		e.warn(rejectedRankLimit, "Message rejected: its rank would be one more than max_ranks",
 			zap.String("worker_id", record.WorkerID), zap.Int64("dp_rank", record.DPRank), zap.Int("max_ranks", e.receiver.config.MaxRanks))
 		return
 	case s.duplicate:
-		ledger.duplicate.Add(1)
+		e.receiver.ledger.duplicate()
 		return
 	}
-	ledger.accepted.Add(1)
-	ledger.lost.Add(s.lost)
-	if sequence != record.CounterID {
-		ledger.sequenceMismatch.Add(1)
-	}
-	if s.restart {
-		ledger.restarts.Add(1)
-	}
+	e.receiver.ledger.accepted(s, sequence != record.CounterID)
 	if s.interleaved {
 		e.receiver.logger.Warn("Two publishers speak through one endpoint with the same worker_id and dp_rank: their counters interleave, so losses cannot be counted",
 			zap.Stringer("endpoint", e.address), zap.String("worker_id", record.WorkerID), zap.Int64("dp_rank", record.DPRank))
 	}
-	e.receiver.queue(m)
+	e.receiver.push(m)
 }
 
 // admit finds the message's rank and judges it. ok is false when the rank is
@@ -134,40 +121,76 @@ func (e *endpoint) admit(record fpm.Record, sequence int64, at time.Time) (m *me
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.liveness.message(at)
-	e.liveUntil.Store(e.receiver.since(at) + int64(e.receiver.config.StaleAfter))
-	key := rankKey{record.WorkerID, record.DPRank}
-	r := e.ranks[key]
+	r := e.rank(rankKey{record.WorkerID, record.DPRank}, at)
 	if r == nil {
-		if e.receiver.ranks.Add(1) > int64(e.receiver.config.MaxRanks) {
-			e.receiver.ranks.Add(-1)
-			return nil, step{}, false
-		}
-		r = &rank{key: key, endpoint: e, continuity: newContinuity()}
-		e.ranks[key] = r
-		e.identify(r)
-	} else if !r.settled() {
-		e.identify(r)
+		return nil, step{}, false
 	}
 	m, s = r.admit(record, sequence, at)
+	if m != nil && e.receiver.metrics != nil {
+		r.waiting.Add(1)
+	}
 	return m, s, true
 }
 
-func (e *endpoint) identify(r *rank) {
-	e.receiver.identities.resolve(r)
-	if r.contested {
-		e.warn("identity", "The same worker and rank is heard on a second endpoint; its series get a name of their own here",
-			zap.String("worker_id", r.key.workerID), zap.Int64("dp_rank", r.key.dpRank),
+// rank finds or makes a rank that was heard at a time, and sees to its name. It
+// is nil when there would be too many.
+func (e *endpoint) rank(key rankKey, at time.Time) *rank {
+	now := e.receiver.since(at)
+	heardUntil := now + int64(e.receiver.config.StaleAfter)
+	r := e.ranks[key]
+	switch {
+	case r == nil:
+		if e.receiver.ranks.Add(1) > int64(e.receiver.config.MaxRanks) {
+			e.receiver.ranks.Add(-1)
+			return nil
+		}
+		r = &rank{key: key, endpoint: e, continuity: newContinuity()}
+		e.ranks[key] = r
+	case r.settled(now):
+		r.heardUntil.Store(heardUntil)
+		return r
+	}
+	was := r.contested
+	e.receiver.identities.name(r, now, heardUntil)
+	if r.contested && !was {
+		e.warn("identity", "The same worker and rank is heard on another endpoint too; its series get a name of their own here",
+			zap.String("worker_id", key.workerID), zap.Int64("dp_rank", key.dpRank),
 			zap.String("service.instance.id", r.worker.key.instance))
+	}
+	return r
+}
+
+// end takes the time for the points that end the gauges of a rank that has not
+// been heard for stale_after; silent is false when it was, or when messages of
+// it still wait. at is 0 when there is nothing to end.
+func (e *endpoint) end(r *rank, now time.Time) (at pcommon.Timestamp, silent bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !r.idle(now, e.receiver.config.StaleAfter) {
+		return 0, false
+	}
+	return e.receiver.identities.mark(r, pcommon.NewTimestampFromTime(now)), true
+}
+
+// evict forgets ranks that were idle for ttl, once their gauges have ended.
+func (e *endpoint) evict(now time.Time, ttl time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for key, r := range e.ranks {
+		if r.idle(now, ttl) && !r.valued.Load() {
+			delete(e.ranks, key)
+			e.receiver.ranks.Add(-1)
+			e.receiver.identities.release(r)
+		}
 	}
 }
 
 func (e *endpoint) reject(err error) {
 	reason := fpm.ReasonMalformed
-	var rejected *fpm.RejectError
-	if errors.As(err, &rejected) {
+	if rejected, ok := errors.AsType[*fpm.RejectError](err); ok {
 		reason = rejected.Reason
 	}
-	e.receiver.ledger.rejected.add(string(reason), 1)
+	e.receiver.ledger.rejected(string(reason))
 	e.warn(string(reason), "Message rejected", zap.Error(err))
 }
 
@@ -176,25 +199,9 @@ func (e *endpoint) warn(reason, text string, fields ...zap.Field) {
 	e.receiver.warn(e.address.String(), reason, text, append(fields, zap.Stringer("endpoint", e.address))...)
 }
 
-// live reports that the endpoint is connected and was heard within stale_after.
-func (e *endpoint) live() bool { return e.receiver.since(time.Now()) < e.liveUntil.Load() }
-
 // state is the endpoint's state now.
 func (e *endpoint) state(now time.Time) state {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.liveness.at(now)
-}
-
-// evict forgets ranks that were idle for longer than ttl.
-func (e *endpoint) evict(now time.Time, ttl time.Duration) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for key, r := range e.ranks {
-		if now.Sub(r.lastHeard) > ttl {
-			delete(e.ranks, key)
-			e.receiver.ranks.Add(-1)
-			e.receiver.identities.release(r)
-		}
-	}
 }

@@ -8,19 +8,7 @@ import (
 	"sync/atomic"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
-
-	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
 )
-
-// engine is one configured engine: what the workers heard on its endpoints have
-// in common.
-type engine struct {
-	base       address
-	namespace  string
-	component  string
-	instance   string // names workers that do not name themselves, and the endpoints
-	attributes map[string]any
-}
 
 // worker is one resource: an engine process as it names itself. Its ranks may
 // be heard on several endpoints of the engine.
@@ -36,12 +24,14 @@ type workerKey struct {
 	instance string
 }
 
-// claim is held by the endpoint on which a worker's rank is heard under its
-// plain name. The same worker and rank on a second live endpoint gets another
-// name there, or the two would overwrite each other's series.
+// claim is the right to a plain name, that of a worker's rank. The rank that
+// was heard first has it, and keeps it until it has not been heard for
+// stale_after and another one asks.
 type claim struct {
 	key   claimKey
-	owner atomic.Pointer[endpoint]
+	owner atomic.Pointer[rank]
+	// last is the latest time of a point under the plain name.
+	last  atomic.Int64
 	ranks int // that refer to it; guarded by identities.mu
 }
 
@@ -50,21 +40,34 @@ type claimKey struct {
 	dpRank                         int64
 }
 
-// identities are the workers and claims of a receiver, as long as a rank refers
-// to them.
+// identities are the names in a receiver: workers and claims, as long as a rank
+// refers to them.
+//
+// Invariant (TestNoTwoEndpointsShareASeries): at any time at most one rank
+// sends points under a name, and their times strictly increase, whoever sends
+// them: the same worker and rank on a second endpoint has another name there.
 type identities struct {
 	mu      sync.Mutex
 	workers map[workerKey]*worker
 	claims  map[claimKey]*claim
+	// floor is the latest time of a point of any rank that was forgotten.
+	floor pcommon.Timestamp
 }
 
 func newIdentities() *identities {
 	return &identities{workers: make(map[workerKey]*worker), claims: make(map[claimKey]*claim)}
 }
 
-// resolve gives a rank its worker. The rank may have one already; then it is
-// exchanged.
-func (ids *identities) resolve(r *rank) {
+// settled reports that a message at now needs no new name for its rank. It is
+// all that a message costs here, as a rule.
+func (r *rank) settled(now int64) bool {
+	return r.contested || r.claim.owner.Load() == r && now < r.heardUntil.Load()
+}
+
+// name gives a rank its name, when it is new or was not heard for stale_after.
+// A name that is contested stays so: it is as good, and a second change would
+// cut the series once more.
+func (ids *identities) name(r *rank, now, heardUntil int64) {
 	ids.mu.Lock()
 	defer ids.mu.Unlock()
 	own := r.endpoint.engine
@@ -73,55 +76,72 @@ func (ids *identities) resolve(r *rank) {
 		instance = own.instance
 	}
 	if r.claim == nil {
-		key := claimKey{own.namespace, own.component, instance, r.key.dpRank}
-		if ids.claims[key] == nil {
-			ids.claims[key] = &claim{key: key}
-		}
-		r.claim = ids.claims[key]
-		r.claim.ranks++
+		r.claim = ids.claim(claimKey{own.namespace, own.component, instance, r.key.dpRank})
+		r.last = ids.floor
 	}
+	r.heardUntil.Store(heardUntil)
 	owner := r.claim.owner.Load()
-	r.contested = owner != nil && owner != r.endpoint && owner.live()
+	if owner == r {
+		return
+	}
+	r.contested = owner != nil && now < owner.heardUntil.Load()
 	if r.contested {
 		instance += "@" + r.endpoint.address.dial()
 	} else {
-		r.claim.owner.Store(r.endpoint)
+		r.claim.owner.Store(r)
+		r.last = max(r.last, pcommon.Timestamp(r.claim.last.Load()))
 	}
-
-	key := workerKey{own, r.key.workerID, instance}
-	if r.worker != nil && r.worker.key == key {
-		return
-	}
-	ids.leave(r)
-	if ids.workers[key] == nil {
-		ids.workers[key] = newWorker(key)
-	}
-	r.worker = ids.workers[key]
-	r.worker.ranks++
+	r.began = 0
+	ids.join(r, workerKey{own, r.key.workerID, instance})
 }
 
-// settled reports that the rank's name is still right: it holds the claim, or
-// the endpoint that holds it is live.
-func (r *rank) settled() bool {
-	owner := r.claim.owner.Load()
-	if r.contested {
-		return owner.live()
+// mark takes the time for the points that end a rank's gauges. It is 0 when
+// another rank has taken the name over: then there is nothing to end.
+func (ids *identities) mark(r *rank, now pcommon.Timestamp) pcommon.Timestamp {
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	at := nextTime(r.last, now)
+	if !r.contested {
+		if r.claim.owner.Load() != r {
+			return 0
+		}
+		r.claim.last.Store(int64(at))
 	}
-	return owner == r.endpoint
+	r.last = at
+	return at
 }
 
 // release forgets what only this rank refers to.
 func (ids *identities) release(r *rank) {
 	ids.mu.Lock()
 	defer ids.mu.Unlock()
+	ids.floor = max(ids.floor, r.last)
 	ids.leave(r)
-	if r.claim == nil {
-		return
-	}
+	r.claim.owner.CompareAndSwap(r, nil)
 	if r.claim.ranks--; r.claim.ranks == 0 {
 		delete(ids.claims, r.claim.key)
 	}
-	r.claim = nil
+}
+
+func (ids *identities) claim(key claimKey) *claim {
+	c := ids.claims[key]
+	if c == nil {
+		c = &claim{key: key}
+		ids.claims[key] = c
+	}
+	c.ranks++
+	return c
+}
+
+func (ids *identities) join(r *rank, key workerKey) {
+	ids.leave(r)
+	w := ids.workers[key]
+	if w == nil {
+		w = &worker{key: key, resource: key.engine.workerResource(key.workerID, key.instance)}
+		ids.workers[key] = w
+	}
+	w.ranks++
+	r.worker = w
 }
 
 func (ids *identities) leave(r *rank) {
@@ -132,37 +152,4 @@ func (ids *identities) leave(r *rank) {
 		delete(ids.workers, r.worker.key)
 	}
 	r.worker = nil
-}
-
-func newWorker(key workerKey) *worker {
-	w := &worker{key: key, resource: pcommon.NewResource()}
-	attributes := w.resource.Attributes()
-	key.engine.identify(attributes, key.instance)
-	attributes.PutStr(fpm.AttrWorkerID, key.workerID)
-	key.engine.adorn(attributes)
-	return w
-}
-
-// endpointResource describes the engine's endpoints, not a worker.
-func (e *engine) endpointResource(dst pcommon.Resource) {
-	e.identify(dst.Attributes(), e.instance)
-	e.adorn(dst.Attributes())
-}
-
-func (e *engine) identify(dst pcommon.Map, instance string) {
-	dst.PutStr(fpm.AttrServiceNamespace, e.namespace)
-	dst.PutStr(fpm.AttrServiceName, e.component)
-	dst.PutStr(fpm.AttrServiceInstanceID, instance)
-	if e.base.network == "tcp" {
-		dst.PutStr(fpm.AttrServerAddress, e.base.host)
-		dst.PutInt(fpm.AttrServerPort, int64(e.base.port))
-	}
-}
-
-// adorn puts the configured attributes, which may override all others.
-func (e *engine) adorn(dst pcommon.Map) {
-	for key, value := range e.attributes {
-		// Validate let only scalars through, which FromRaw takes.
-		_ = dst.PutEmpty(key).FromRaw(value)
-	}
 }

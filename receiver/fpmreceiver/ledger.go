@@ -4,33 +4,25 @@
 package fpmreceiver
 
 import (
-	"maps"
-	"sync"
-	"sync/atomic"
+	"context"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/otelcol-fpm/otelcol-fpm/receiver/fpmreceiver/internal/metadata"
 )
 
-// ledger accounts for every message. Once input has ended and all is quiet,
-// for each signal that has a pipeline:
+// ledger accounts for every message in the receiver's own telemetry.
+//
+// Invariant (asserted at the end of every behaviour test): once input has ended
+// and all is quiet, and after Shutdown, for each signal that has a pipeline,
 //
 //	read = accepted + duplicate + rejected
 //	accepted = delivered(signal) + dropped(signal, all reasons)
 //
 // Oversize stands apart: it closes a connection before a message is read.
 type ledger struct {
-	accepted         atomic.Int64
-	duplicate        atomic.Int64
-	sequenceMismatch atomic.Int64
-	lost             atomic.Int64
-	restarts         atomic.Int64
-	overflow         atomic.Int64
-
-	rejected counters
-	signals  [signalCount]signalLedger
-}
-
-type signalLedger struct {
-	delivered atomic.Int64
-	dropped   counters
+	counters *metadata.TelemetryBuilder
 }
 
 // Reasons beside those of the decoder.
@@ -44,7 +36,7 @@ const (
 	droppedQueueFull = "queue_full"
 	// droppedRefused: the next consumer refused for good.
 	droppedRefused = "refused"
-	// droppedShutdown: not delivered before the deadline of Shutdown.
+	// droppedShutdown: not delivered before the end of Shutdown.
 	droppedShutdown = "shutdown"
 )
 
@@ -61,31 +53,78 @@ var signalNames = [...]string{"metrics", "logs"}
 
 func (s signal) String() string { return signalNames[s] }
 
-// counters are counts by reason. The reasons are few and known.
-type counters struct {
-	mu sync.Mutex
-	by map[string]int64
+// labels are a counter's attributes, made once: a message must not cost an
+// allocation here.
+type labels []metric.AddOption
+
+func withLabels(attributes ...attribute.KeyValue) labels {
+	return labels{metric.WithAttributeSet(attribute.NewSet(attributes...))}
 }
 
-func (c *counters) add(reason string, n int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.by == nil {
-		c.by = make(map[string]int64)
+var (
+	outcomeAccepted  = withLabels(attribute.String("outcome", "accepted"))
+	outcomeDuplicate = withLabels(attribute.String("outcome", "duplicate"))
+	outcomeRejected  = withLabels(attribute.String("outcome", "rejected"))
+
+	ofSignal = [...]labels{
+		withLabels(attribute.String("signal", signalMetrics.String())),
+		withLabels(attribute.String("signal", signalLogs.String())),
 	}
-	c.by[reason] += n
-}
+)
 
-func (c *counters) snapshot() map[string]int64 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return maps.Clone(c.by)
-}
-
-func (c *counters) total() int64 {
-	var total int64
-	for _, n := range c.snapshot() {
-		total += n
+// begin makes the series that every receiver has visible before they count.
+func (l ledger) begin() {
+	ctx := context.Background()
+	for _, outcome := range []labels{outcomeAccepted, outcomeDuplicate, outcomeRejected} {
+		l.counters.ReceiverFpmMessages.Add(ctx, 0, outcome...)
 	}
-	return total
+	for _, counter := range []metric.Int64Counter{
+		l.counters.ReceiverFpmLost, l.counters.ReceiverFpmOverflow,
+		l.counters.ReceiverFpmRestarts, l.counters.ReceiverFpmSequenceMismatch,
+	} {
+		counter.Add(ctx, 0)
+	}
+}
+
+// accepted counts a message that goes to the pipelines, and what its counter
+// says of messages before it.
+func (l ledger) accepted(s step, sequenceMismatch bool) {
+	ctx := context.Background()
+	l.counters.ReceiverFpmMessages.Add(ctx, 1, outcomeAccepted...)
+	if s.lost > 0 {
+		l.counters.ReceiverFpmLost.Add(ctx, s.lost)
+	}
+	if s.restart {
+		l.counters.ReceiverFpmRestarts.Add(ctx, 1)
+	}
+	if sequenceMismatch {
+		l.counters.ReceiverFpmSequenceMismatch.Add(ctx, 1)
+	}
+}
+
+func (l ledger) duplicate() {
+	l.counters.ReceiverFpmMessages.Add(context.Background(), 1, outcomeDuplicate...)
+}
+
+func (l ledger) rejected(reason string) {
+	ctx := context.Background()
+	if reason != rejectedOversize {
+		l.counters.ReceiverFpmMessages.Add(ctx, 1, outcomeRejected...)
+	}
+	l.counters.ReceiverFpmRejected.Add(ctx, 1, withLabels(attribute.String("reason", reason))...)
+}
+
+func (l ledger) delivered(s signal, messages int) {
+	l.counters.ReceiverFpmDelivered.Add(context.Background(), int64(messages), ofSignal[s]...)
+}
+
+func (l ledger) dropped(s signal, reason string, messages int) {
+	l.counters.ReceiverFpmDropped.Add(context.Background(), int64(messages),
+		withLabels(attribute.String("signal", s.String()), attribute.String("reason", reason))...)
+}
+
+func (l ledger) overflowed(observations int) {
+	if observations > 0 {
+		l.counters.ReceiverFpmOverflow.Add(context.Background(), int64(observations))
+	}
 }

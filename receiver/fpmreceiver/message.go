@@ -4,6 +4,7 @@
 package fpmreceiver
 
 import (
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
@@ -18,9 +19,11 @@ type message struct {
 	worker   *worker
 	record   fpm.Record
 	sequence int64
-	// time is the observation time, strictly after that of the rank's message
-	// before.
-	time         pcommon.Timestamp
+	// time is the observation time, strictly after every point before it of the
+	// rank's series.
+	time pcommon.Timestamp
+	// began is when the rank's series began; another value means other series.
+	began        pcommon.Timestamp
 	counterStart pcommon.Timestamp
 	// lost is the rank's running total, this message's gap included.
 	lost fpm.Lost
@@ -35,65 +38,71 @@ type rankKey struct {
 	dpRank   int64
 }
 
-// rank is what is remembered of one (endpoint, worker_id, dp_rank). The first
-// group of fields belongs to the endpoint and its lock, points to the metrics
-// pipe alone.
+// rank is what is remembered of one (endpoint, worker_id, dp_rank). The
+// endpoint's lock guards it, but for the atomics, and for points, which is the
+// metrics pipe's.
 type rank struct {
-	key       rankKey
-	endpoint  *endpoint
+	key      rankKey
+	endpoint *endpoint
+
+	// Its name, see identities.
 	worker    *worker
 	claim     *claim
 	contested bool
+	// heardUntil is when it will not have been heard for stale_after, in
+	// nanoseconds of the receiver's clock.
+	heardUntil atomic.Int64
 
 	continuity continuity
 	lastHeard  time.Time
-	lastTime   pcommon.Timestamp
-	// floor is the time of the points that ended the gauges, after which the
-	// next message must come.
-	floor        pcommon.Timestamp
+	// last is the latest time that any point of its series got.
+	last pcommon.Timestamp
+	// began is when its series began; 0 when they begin with the next message.
+	began        pcommon.Timestamp
 	counterStart pcommon.Timestamp
 	lost         fpm.Lost
 
+	// waiting counts the accepted messages that the metrics pipeline has neither
+	// delivered nor dropped.
+	waiting atomic.Int64
+	// valued: its gauges have a value at the consumer of metrics.
+	valued atomic.Bool
 	points rankPoints
 }
 
-// admit judges a message by its counter and gives it its times. ok is false
-// for a duplicate.
-func (r *rank) admit(record fpm.Record, sequence int64, at time.Time) (m *message, s step) {
-	s = r.continuity.next(record.CounterID)
+// admit judges a message by its counter and gives it its times. There is no
+// message when it is a duplicate.
+func (r *rank) admit(record fpm.Record, sequence int64, at time.Time) (*message, step) {
+	s := r.continuity.next(record.CounterID)
 	r.lastHeard = at
 	if s.duplicate {
 		return nil, s
 	}
-	now := nextTime(max(r.lastTime, r.floor), pcommon.NewTimestampFromTime(at))
-	if r.counterStart == 0 {
-		r.counterStart = startBefore(0, now)
-		r.lost.Start = r.counterStart
+	now := nextTime(r.last, pcommon.NewTimestampFromTime(at))
+	start := startBefore(r.last, now)
+	r.last = now
+	if !r.contested {
+		r.claim.last.Store(int64(now))
+	}
+	if r.began == 0 {
+		r.began, r.counterStart, r.lost = start, start, fpm.Lost{Start: start}
 	}
 	if s.rebase {
-		r.counterStart = startBefore(r.lastTime, now)
+		r.counterStart = start
 	}
 	if total := r.lost.Total + s.lost; total >= 0 {
 		r.lost.Total = total
 	} else { // over 2⁶³−1: the series starts anew
-		r.lost = fpm.Lost{Total: s.lost, Start: startBefore(r.lastTime, now)}
+		r.lost = fpm.Lost{Total: s.lost, Start: start}
 	}
-	r.lastTime = now
 	return &message{
 		rank: r, worker: r.worker, record: record, sequence: sequence,
-		time: now, counterStart: r.counterStart, lost: r.lost,
+		time: now, began: r.began, counterStart: r.counterStart, lost: r.lost,
 	}, s
 }
 
-// silent reports that the rank was not heard for staleAfter, and that delivered
-// is the time of its last message: then nothing of it waits in a queue. at is
-// the time for the points that end its gauges.
-func (r *rank) silent(now time.Time, staleAfter time.Duration, delivered pcommon.Timestamp) (at pcommon.Timestamp, silent bool) {
-	r.endpoint.mu.Lock()
-	defer r.endpoint.mu.Unlock()
-	if now.Sub(r.lastHeard) < staleAfter || r.lastTime != delivered {
-		return 0, false
-	}
-	r.floor = max(pcommon.NewTimestampFromTime(now), r.floor+1, r.lastTime+spacing)
-	return r.floor, true
+// idle reports that the rank was not heard for at least d, and that nothing of
+// it waits for the metrics pipeline.
+func (r *rank) idle(now time.Time, d time.Duration) bool {
+	return now.Sub(r.lastHeard) >= d && r.waiting.Load() == 0
 }

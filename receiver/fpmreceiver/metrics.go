@@ -5,18 +5,17 @@ package fpmreceiver
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.opentelemetry.io/collector/consumer"
+	"go.opentelemetry.io/collector/consumer/consumererror"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
 )
-
-// upInterval is how often fpm.endpoint.up is sent at least.
-const upInterval = 10 * time.Second
 
 // rankPoints is what the metrics pipe knows of a rank: committed as delivered,
 // next as it will be when the batch at hand is.
@@ -31,7 +30,7 @@ type seriesState struct {
 	worker     *worker
 	attributes fpm.RankAttributes
 	last       pcommon.Timestamp
-	lastLost   fpm.Lost
+	lost       fpm.Lost
 	// ended: the gauges ended with a point without a value.
 	ended bool
 }
@@ -46,39 +45,41 @@ type metricsPipe struct {
 	report   *receiverhelper.ObsReport
 	form     *fpm.HistogramForm
 
-	// active are the ranks whose gauges have a value.
-	active map[*rank]struct{}
-	up     map[*endpoint]upState
+	// valued are the ranks whose gauges have a value at the consumer.
+	valued map[*rank]struct{}
+	up     upPoints
 
 	// Of the batch at hand:
 	touched    []*rank
-	upNext     map[*endpoint]upState
+	left       []leftSeries
 	overflowed int
 }
 
-// upState is what was last said of an endpoint.
-type upState struct {
-	up   bool
-	sent time.Time
+// leftSeries are the series that a rank left for those of other attributes.
+type leftSeries struct {
+	rank       *rank
+	worker     *worker
+	attributes fpm.RankAttributes
+	at         pcommon.Timestamp
 }
 
 func newMetricsPipe(r *fpmReceiver, next consumer.Metrics, report *receiverhelper.ObsReport) *metricsPipe {
 	return &metricsPipe{
 		receiver: r, next: next, report: report, form: histogramForm(&r.config.Histogram),
-		active: make(map[*rank]struct{}),
-		up:     make(map[*endpoint]upState),
-		upNext: make(map[*endpoint]upState),
+		valued: make(map[*rank]struct{}),
+		up:     newUpPoints(r),
 	}
 }
 
 func histogramForm(c *HistogramConfig) *fpm.HistogramForm {
-	if exponential := c.Exponential.Get(); c.Exponential.HasValue() {
-		return fpm.ExponentialForm(exponential.MaxSize)
-	}
-	if c.Bounds != nil {
+	switch {
+	case c.Exponential.HasValue():
+		return fpm.ExponentialForm(c.Exponential.Get().MaxSize)
+	case c.Bounds != nil:
 		return fpm.ExplicitForm(c.Bounds)
+	default:
+		return fpm.ExplicitForm(defaultBounds)
 	}
-	return fpm.ExplicitForm(defaultBounds)
 }
 
 // deliver implements pipe.
@@ -91,8 +92,11 @@ func (p *metricsPipe) deliver(ctx context.Context, messages []*message) error {
 	ctx = p.report.StartMetricsOp(ctx)
 	err := p.next.ConsumeMetrics(ctx, metrics)
 	p.report.EndMetricsOp(ctx, transport, points, err)
-	if err == nil {
+	switch {
+	case err == nil:
 		p.commit()
+	case consumererror.IsPermanent(err):
+		p.forfeit()
 	}
 	return err
 }
@@ -104,147 +108,109 @@ func (p *metricsPipe) build(messages []*message, now time.Time) pmetric.Metrics 
 	for _, r := range p.touched {
 		r.points.touched = false
 	}
-	p.touched = p.touched[:0]
-	p.overflowed = 0
+	clear(p.touched)
+	clear(p.left)
+	p.touched, p.left, p.overflowed = p.touched[:0], p.left[:0], 0
 
 	metrics := pmetric.NewMetrics()
-	workers := p.workers(metrics, messages)
+	workers := newWorkerSet(p.receiver, p.form, metrics, messages)
 	for _, m := range messages {
 		p.pass(workers, m)
 	}
 	for _, r := range p.touched {
 		state := &r.points.next
-		workers.of(state.worker).Lost(state.attributes, state.lastLost, state.last)
+		workers.of(state.worker).Lost(state.attributes, state.lost, state.last)
 	}
-	p.endStale(workers, now)
-	for _, filled := range workers.filled {
-		filled.Finish()
+	for _, series := range p.left {
+		workers.of(series.worker).Stale(series.attributes, series.at)
 	}
-	p.endpoints(metrics, now)
+	p.endSilent(workers, now)
+	workers.finish()
+	p.up.build(metrics, now)
 	return metrics
 }
 
 func (p *metricsPipe) pass(workers *workerSet, m *message) {
-	r := m.rank
-	p.touch(r)
-	state := &r.points.next
+	state := p.touch(m.rank)
 	attributes := m.record.Attributes()
-	if state.worker == nil {
-		state.links.Began = startBefore(0, m.time)
-	} else if state.worker != m.worker || state.attributes != attributes {
-		// The rank's series have another name from now on; those of the old one
-		// end here.
-		p.end(workers, state, m.time-1)
+	switch {
+	case state.links.Began != m.began:
+		// The first message, or the rank has other series now: nothing links them
+		// to what was before.
+		state.links = fpm.Links{Began: m.began}
+	case state.attributes != attributes:
+		p.leave(m, state, attributes)
 	}
-	state.worker, state.attributes, state.last, state.lastLost, state.ended = m.worker, attributes, m.time, m.lost, false
+	state.worker, state.attributes, state.last, state.lost, state.ended = m.worker, attributes, m.time, m.lost, false
 	p.overflowed += workers.of(m.worker).Pass(fpm.Pass{Record: &m.record, Time: m.time, CounterStart: m.counterStart}, &state.links)
 }
 
 // touch begins the rank's state for this batch from what was delivered.
-func (p *metricsPipe) touch(r *rank) {
-	if r.points.touched {
-		return
+func (p *metricsPipe) touch(r *rank) *seriesState {
+	if !r.points.touched {
+		r.points.touched = true
+		r.points.next = r.points.committed
+		p.touched = append(p.touched, r)
 	}
-	r.points.touched = true
-	r.points.next = r.points.committed
-	p.touched = append(p.touched, r)
+	return &r.points.next
 }
 
-func (p *metricsPipe) end(workers *workerSet, state *seriesState, at pcommon.Timestamp) {
+// leave ends the gauges of a rank's old attributes, unless it takes them up
+// again within the batch.
+func (p *metricsPipe) leave(m *message, state *seriesState, now fpm.RankAttributes) {
+	p.left = slices.DeleteFunc(p.left, func(series leftSeries) bool {
+		return series.rank == m.rank && series.attributes == now
+	})
 	if !state.ended {
-		workers.of(state.worker).Stale(state.attributes, max(at, state.last+1))
-		state.ended = true
+		p.left = append(p.left, leftSeries{m.rank, state.worker, state.attributes, max(m.time-1, state.last+1)})
 	}
 }
 
-// endStale ends the gauges of ranks that have not been heard for stale_after,
-// once all that was heard of them is delivered.
-func (p *metricsPipe) endStale(workers *workerSet, now time.Time) {
-	for r := range p.active {
+// endSilent ends the gauges of ranks that have not been heard for stale_after.
+func (p *metricsPipe) endSilent(workers *workerSet, now time.Time) {
+	for r := range p.valued {
 		if r.points.touched {
 			continue
 		}
-		at, silent := r.silent(now, p.receiver.config.StaleAfter, r.points.committed.last)
+		at, silent := r.endpoint.end(r, now)
 		if !silent {
 			continue
 		}
-		p.touch(r)
-		p.end(workers, &r.points.next, at)
+		state := p.touch(r)
+		if state.ended = true; at != 0 {
+			workers.of(state.worker).Stale(state.attributes, at)
+		}
 	}
 }
 
-// endpoints adds fpm.endpoint.up where it changed or was last sent upInterval
-// ago.
-func (p *metricsPipe) endpoints(metrics pmetric.Metrics, now time.Time) {
-	clear(p.upNext)
-	var scopes map[*engine]pmetric.ScopeMetrics
-	for _, e := range p.receiver.endpoints {
-		up := e.state(now) == stateLive
-		said, known := p.up[e]
-		if known && said.up == up && now.Sub(said.sent) < upInterval {
-			continue
-		}
-		if scopes == nil {
-			scopes = make(map[*engine]pmetric.ScopeMetrics)
-		}
-		scope, ok := scopes[e.engine]
-		if !ok {
-			resource := metrics.ResourceMetrics().AppendEmpty()
-			e.engine.endpointResource(resource.Resource())
-			scope = resource.ScopeMetrics().AppendEmpty()
-			p.receiver.setScope(scope.Scope())
-			scopes[e.engine] = scope
-		}
-		fpm.AppendEndpointUp(scope, e.address.String(), up, pcommon.NewTimestampFromTime(now))
-		p.upNext[e] = upState{up: up, sent: now}
-	}
-}
-
+// commit takes note that the batch at hand was delivered.
 func (p *metricsPipe) commit() {
 	for _, r := range p.touched {
 		r.points.committed = r.points.next
-		if r.points.committed.ended {
-			delete(p.active, r)
-		} else {
-			p.active[r] = struct{}{}
+		p.setValued(r, !r.points.committed.ended)
+	}
+	p.up.commit()
+	p.receiver.ledger.overflowed(p.overflowed)
+}
+
+// forfeit takes note that the batch at hand was refused for good: the points
+// that end gauges are not tried again, and endpoints are shown again in their
+// turn.
+func (p *metricsPipe) forfeit() {
+	for _, r := range p.touched {
+		if r.points.next.ended {
+			r.points.committed.ended = true
+			p.setValued(r, false)
 		}
 	}
-	for e, said := range p.upNext {
-		p.up[e] = said
-	}
-	p.receiver.ledger.overflow.Add(int64(p.overflowed))
+	p.up.commit()
 }
 
-// workerSet are the resources of one batch.
-type workerSet struct {
-	receiver *fpmReceiver
-	form     *fpm.HistogramForm
-	metrics  pmetric.Metrics
-	passes   map[*worker]int
-	filled   map[*worker]*fpm.WorkerMetrics
-}
-
-func (p *metricsPipe) workers(metrics pmetric.Metrics, messages []*message) *workerSet {
-	passes := make(map[*worker]int)
-	for _, m := range messages {
-		passes[m.worker]++
+func (p *metricsPipe) setValued(r *rank, valued bool) {
+	r.valued.Store(valued)
+	if valued {
+		p.valued[r] = struct{}{}
+	} else {
+		delete(p.valued, r)
 	}
-	metrics.ResourceMetrics().EnsureCapacity(len(passes))
-	return &workerSet{
-		receiver: p.receiver, form: p.form, metrics: metrics,
-		passes: passes, filled: make(map[*worker]*fpm.WorkerMetrics, len(passes)),
-	}
-}
-
-func (s *workerSet) of(w *worker) *fpm.WorkerMetrics {
-	if filled := s.filled[w]; filled != nil {
-		return filled
-	}
-	resource := s.metrics.ResourceMetrics().AppendEmpty()
-	w.resource.CopyTo(resource.Resource())
-	scope := resource.ScopeMetrics().AppendEmpty()
-	s.receiver.setScope(scope.Scope())
-	filled := fpm.NewWorkerMetrics(scope, s.form, s.passes[w])
-	s.filled[w] = filled
-	return filled
 }

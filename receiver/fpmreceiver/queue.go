@@ -9,16 +9,18 @@ import "sync"
 // messages and in payload bytes; what comes in when it is full pushes out the
 // oldest, so that a slow pipeline loses the past and not the present, and an
 // endpoint never waits.
+//
+// Invariant (TestQueueKeepsItsBounds): at most maxMessages wait, with at most
+// maxBytes of payload unless a single one is larger; every message pushed is
+// taken once or handed back as pushed out.
 type queue struct {
 	maxMessages int
 	maxBytes    int64
-	// dropped is told of messages that were pushed out. It is called with the
-	// queue locked.
-	dropped func(messages int)
-	// enough has room for one token, which tells the pipe that a whole batch of
-	// batchMessages or maxBatchBytes waits.
+	// enough has room for one token, which tells the pipe that a whole batch
+	// waits: so many messages or bytes.
 	enough        chan struct{}
-	batchMessages int
+	wholeMessages int
+	wholeBytes    int64
 
 	mu    sync.Mutex
 	items []*message // a ring, grown as needed up to maxMessages
@@ -27,41 +29,50 @@ type queue struct {
 	bytes int64
 }
 
-func newQueue(maxMessages int, maxBytes int64, batchMessages int, dropped func(messages int)) *queue {
+// newQueue makes a queue for batches of batchMessages or maxBatchBytes. A queue
+// that could not hold two of them counts half of itself as a whole batch, so
+// that it is not full before anybody looks.
+func newQueue(maxMessages int, maxBytes int64, batchMessages int) *queue {
 	return &queue{
-		maxMessages: maxMessages, maxBytes: maxBytes, dropped: dropped,
-		enough: make(chan struct{}, 1), batchMessages: batchMessages,
+		maxMessages: maxMessages, maxBytes: maxBytes,
+		enough:        make(chan struct{}, 1),
+		wholeMessages: min(batchMessages, (maxMessages+1)/2),
+		wholeBytes:    min(maxBatchBytes, (maxBytes+1)/2),
 	}
 }
 
-// push adds the newest message.
-func (q *queue) push(m *message) {
+// push adds the newest message and returns the oldest ones when they have to
+// go for it.
+func (q *queue) push(m *message) (out []*message) {
 	q.mu.Lock()
-	q.makeRoom(m.size())
+	for q.count > 0 && (q.count >= q.maxMessages || q.bytes+m.size() > q.maxBytes) {
+		out = append(out, q.pop())
+	}
 	q.grow(q.count + 1)
 	q.items[(q.head+q.count)%len(q.items)] = m
 	q.count++
 	q.bytes += m.size()
-	enough := q.count >= q.batchMessages || q.bytes >= maxBatchBytes
+	whole := q.wholeLocked()
 	q.mu.Unlock()
-	if enough {
+	if whole {
 		select {
 		case q.enough <- struct{}{}:
 		default:
 		}
 	}
+	return out
 }
 
 // restore puts messages back that were taken and not delivered: they are the
-// oldest again, and the first to go when the queue is full.
-func (q *queue) restore(messages []*message) {
+// oldest again, and the first to go. It returns the ones for which there is no
+// room any more. The caller may reuse the slice once it is done with them.
+func (q *queue) restore(messages []*message) (out []*message) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for i := len(messages) - 1; i >= 0; i-- {
 		m := messages[i]
 		if q.count >= q.maxMessages || q.bytes+m.size() > q.maxBytes {
-			q.dropped(i + 1)
-			return
+			return messages[:i+1]
 		}
 		q.grow(q.count + 1)
 		q.head = (q.head + len(q.items) - 1) % len(q.items)
@@ -69,6 +80,7 @@ func (q *queue) restore(messages []*message) {
 		q.count++
 		q.bytes += m.size()
 	}
+	return nil
 }
 
 // take removes the oldest messages, appends them to batch and returns it: at
@@ -87,22 +99,22 @@ func (q *queue) take(batch []*message, maxMessages int, maxBytes int64) []*messa
 	return batch
 }
 
-// length is the number of messages that wait, and their bytes.
-func (q *queue) length() (messages int, bytes int64) {
+// length is the number of messages that wait.
+func (q *queue) length() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.count, q.bytes
+	return q.count
 }
 
-func (q *queue) makeRoom(size int64) {
-	pushed := 0
-	for q.count > 0 && (q.count >= q.maxMessages || q.bytes+size > q.maxBytes) {
-		q.pop()
-		pushed++
-	}
-	if pushed > 0 {
-		q.dropped(pushed)
-	}
+// whole reports that a whole batch waits.
+func (q *queue) whole() bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.wholeLocked()
+}
+
+func (q *queue) wholeLocked() bool {
+	return q.count >= q.wholeMessages || q.bytes >= q.wholeBytes
 }
 
 func (q *queue) pop() *message {

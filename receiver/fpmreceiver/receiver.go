@@ -5,14 +5,12 @@ package fpmreceiver
 
 import (
 	"context"
-	"errors"
 	"os"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/receiver"
@@ -30,9 +28,6 @@ const (
 	// maxFrames is more than any FPM or event-plane message has; one with more
 	// is refused by the connection.
 	maxFrames = 16
-	// shutdownTimeout bounds a Shutdown whose context has no deadline, which is
-	// what the Collector gives.
-	shutdownTimeout = 5 * time.Second
 )
 
 // fpmReceiver is one instance for all pipelines of one configuration: one
@@ -52,18 +47,13 @@ type fpmReceiver struct {
 	ranks      atomic.Int64
 	ledger     ledger
 	lines      lograte.Limiter
-	queues     [signalCount]*queue // nil without a pipeline
-	telemetry  *metadata.TelemetryBuilder
+	runners    [signalCount]*runner // nil without a pipeline
+	status     status
 
-	hostsMu sync.Mutex
-	hosts   []component.Host // one a pipeline signal
+	startOnce, stopOnce sync.Once
+	startErr, stopErr   error
 
-	startOnce sync.Once
-	startErr  error
-	stopOnce  sync.Once
-	stopErr   error
-
-	cancelIntake  context.CancelFunc
+	cancelIntake  context.CancelFunc // nil before Start
 	cancelDeliver context.CancelFunc
 	stopPipes     chan struct{}
 	intake        sync.WaitGroup
@@ -85,14 +75,17 @@ func newReceiver(config *Config, settings receiver.Settings, forget func()) *fpm
 // first call starts everything. It returns at once, also when no engine is
 // there.
 func (r *fpmReceiver) Start(_ context.Context, host component.Host) error {
-	r.hostsMu.Lock()
-	r.hosts = append(r.hosts, host)
-	r.hostsMu.Unlock()
-	r.startOnce.Do(func() { r.startErr = r.start() })
+	r.status.addHost(host)
+	r.startOnce.Do(func() {
+		if r.startErr = r.startPipes(); r.startErr == nil {
+			r.startIntake()
+		}
+	})
 	return r.startErr
 }
 
-func (r *fpmReceiver) start() error {
+// startPipes starts all that does not need an engine.
+func (r *fpmReceiver) startPipes() error {
 	report, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: r.settings.ID, Transport: transport, LongLivedCtx: true, ReceiverCreateSettings: r.settings,
 	})
@@ -102,23 +95,39 @@ func (r *fpmReceiver) start() error {
 	if err := r.expand(); err != nil {
 		return err
 	}
+	if r.metrics != nil {
+		r.addRunner(signalMetrics, newMetricsPipe(r, r.metrics, report))
+	}
+	if r.logs != nil {
+		r.addRunner(signalLogs, newLogsPipe(r, r.logs, report))
+	}
 	if err := r.startTelemetry(); err != nil {
 		return err
 	}
-	r.warnOfPorts()
-
 	// The contexts live longer than Start's own.
-	intake, cancelIntake := context.WithCancel(context.Background())
 	deliver, cancelDeliver := context.WithCancel(context.Background())
-	r.cancelIntake, r.cancelDeliver = cancelIntake, cancelDeliver
+	r.cancelDeliver = cancelDeliver
 	r.stopPipes = make(chan struct{})
+	for _, run := range r.runners {
+		if run != nil {
+			r.pipes.Go(func() { run.run(deliver, r.stopPipes) })
+		}
+	}
+	return nil
+}
 
-	if r.metrics != nil {
-		r.startPipe(deliver, signalMetrics, newMetricsPipe(r, r.metrics, report))
+func (r *fpmReceiver) addRunner(s signal, pipe pipe) {
+	r.runners[s] = &runner{
+		receiver: r, signal: s, pipe: pipe,
+		queue: newQueue(r.config.QueueSize, r.config.QueueBytes, r.config.Batch.MaxMessages),
 	}
-	if r.logs != nil {
-		r.startPipe(deliver, signalLogs, newLogsPipe(r, r.logs, report))
-	}
+}
+
+// startIntake subscribes to the endpoints.
+func (r *fpmReceiver) startIntake() {
+	r.warnOfPorts()
+	intake, cancelIntake := context.WithCancel(context.Background())
+	r.cancelIntake = cancelIntake
 	for _, e := range r.endpoints {
 		subscriber := zmtp.NewSubscriber(zmtp.SubscriberConfig{
 			Network:        e.address.network,
@@ -132,19 +141,6 @@ func (r *fpmReceiver) start() error {
 		r.intake.Go(func() { subscriber.Run(intake) })
 	}
 	r.intake.Go(func() { r.watch(intake.Done()) })
-	return nil
-}
-
-func (r *fpmReceiver) startPipe(ctx context.Context, signal signal, pipe pipe) {
-	dropped := &r.ledger.signals[signal].dropped
-	queue := newQueue(r.config.QueueSize, r.config.QueueBytes, r.config.Batch.MaxMessages, func(messages int) {
-		dropped.add(droppedQueueFull, int64(messages))
-		r.warn(signal.String(), droppedQueueFull, "Oldest messages dropped: the pipeline is slower than the engines and the queue is full",
-			zap.Stringer("signal", signal), zap.Int("messages", messages))
-	})
-	r.queues[signal] = queue
-	run := &runner{receiver: r, signal: signal, queue: queue, pipe: pipe}
-	r.pipes.Go(func() { run.run(ctx, r.stopPipes) })
 }
 
 // expand makes the endpoints of the configuration.
@@ -174,52 +170,12 @@ func (r *fpmReceiver) expand() error {
 	return nil
 }
 
-// queue gives an accepted message to each signal that has a pipeline.
-func (r *fpmReceiver) queue(m *message) {
-	for _, queue := range r.queues {
-		if queue != nil {
-			queue.push(m)
+// push gives an accepted message to each signal that has a pipeline.
+func (r *fpmReceiver) push(m *message) {
+	for _, run := range r.runners {
+		if run != nil {
+			run.push(m)
 		}
-	}
-}
-
-// Shutdown implements component.Component. It stops reading, delivers what is
-// queued, and returns within the deadline of ctx or shutdownTimeout.
-func (r *fpmReceiver) Shutdown(ctx context.Context) error {
-	r.stopOnce.Do(func() {
-		r.forget()
-		if r.cancelIntake != nil {
-			r.stopErr = r.stop(ctx)
-		}
-	})
-	return r.stopErr
-}
-
-func (r *fpmReceiver) stop(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, shutdownTimeout)
-	defer cancel()
-	defer r.telemetry.Shutdown()
-	r.cancelIntake()
-	r.intake.Wait() // at once: nothing in intake blocks
-	close(r.stopPipes)
-	// A consumer that hangs is told when the time is over.
-	defer context.AfterFunc(ctx, r.cancelDeliver)()
-	defer r.cancelDeliver()
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.pipes.Wait()
-	}()
-	select {
-	case <-done:
-		return nil
-	case <-ctx.Done():
-	}
-	select {
-	case <-done:
-		return nil
-	case <-time.After(time.Second):
-		return errors.New("a consumer did not return before the end of shutdown")
 	}
 }
 
@@ -241,12 +197,4 @@ func (r *fpmReceiver) since(t time.Time) int64 { return int64(t.Sub(r.startTime)
 func (r *fpmReceiver) setScope(scope pcommon.InstrumentationScope) {
 	scope.SetName(metadata.ScopeName)
 	scope.SetVersion(r.settings.BuildInfo.Version)
-}
-
-func (r *fpmReceiver) reportEvent(event *componentstatus.Event) {
-	r.hostsMu.Lock()
-	defer r.hostsMu.Unlock()
-	for _, host := range r.hosts {
-		componentstatus.ReportStatus(host, event)
-	}
 }

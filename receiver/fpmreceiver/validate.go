@@ -6,7 +6,9 @@ package fpmreceiver
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"time"
 )
 
@@ -23,6 +25,12 @@ func (c *Config) Validate() error {
 	if c.Endpoint == "" && (c.DPSize != 1 || c.DPStartRank != 0) {
 		problems.add("dp_size", fmt.Sprintf("dp_size %d and dp_start_rank %d without endpoint", c.DPSize, c.DPStartRank),
 			"an endpoint beside them; they do not apply to endpoints")
+	}
+	problems.name("namespace", c.Namespace)
+	problems.name("component", c.Component)
+	problems.attributes("", c.ResourceAttributes)
+	for i := range c.Endpoints {
+		problems.attributes(endpointPath(i), c.Endpoints[i].ResourceAttributes)
 	}
 	taken := map[string]string{}
 	for _, engine := range c.engines() {
@@ -72,23 +80,27 @@ func (p *problemList) positiveDuration(key string, value time.Duration) {
 	}
 }
 
-// engine checks one engine and notes its addresses in taken, by which two
-// engines that expand to the same address are found.
+func (p *problemList) name(key, value string) {
+	if value == "" {
+		p.add(key, `""`, "a name")
+	}
+}
+
+// engine checks the addresses of one engine and notes them in taken, by which
+// two engines that expand to the same address are found.
 func (p *problemList) engine(engine namedEngine, taken map[string]string) {
 	settings, key := engine.config, engine.name
-	sizes := len(*p)
 	p.positive(key+"dp_size", int64(settings.DPSize))
 	if settings.DPStartRank < 0 {
 		p.add(key+"dp_start_rank", fmt.Sprint(settings.DPStartRank), "0 or more")
 	}
-	p.attributes(key, settings.ResourceAttributes)
 	base, err := parseEndpoint(settings.Endpoint)
 	if err != nil {
 		p.add(key+"endpoint", fmt.Sprintf("%q", settings.Endpoint), err.Error())
 		return
 	}
-	if len(*p) > sizes {
-		return // the block cannot be expanded
+	if settings.DPSize < 1 || settings.DPStartRank < 0 {
+		return // nothing to expand
 	}
 	addresses, err := base.expand(settings.DPStartRank, settings.DPSize)
 	if err != nil {
@@ -107,8 +119,8 @@ func (p *problemList) engine(engine namedEngine, taken map[string]string) {
 }
 
 func (p *problemList) attributes(key string, attributes map[string]any) {
-	for name, value := range attributes {
-		switch value.(type) {
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		switch value := attributes[name].(type) {
 		case string, bool, int, int64, float64:
 		default:
 			p.add(key+"resource_attributes::"+name, fmt.Sprintf("%v", value), "a string, number or boolean")

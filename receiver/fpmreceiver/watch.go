@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
+	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 )
 
@@ -35,7 +37,7 @@ func (r *fpmReceiver) watch(stop <-chan struct{}) {
 			states[i] = e.state(now)
 		}
 		if !slices.Equal(states, reported) {
-			r.reportStatus(states)
+			r.status.report(statusEvent(r.endpoints, states))
 			reported = states
 		}
 		if n%evictEvery == 0 {
@@ -51,17 +53,35 @@ func (r *fpmReceiver) watch(stop <-chan struct{}) {
 	}
 }
 
-func (r *fpmReceiver) reportStatus(states []state) {
-	event := componentstatus.NewEvent(componentstatus.StatusOK)
-	if text := statusText(r.endpoints, states); text != "" {
-		event = componentstatus.NewRecoverableErrorEvent(errors.New(text))
-	}
-	r.reportEvent(event)
+// status tells the hosts of all signals how the component is.
+type status struct {
+	mu    sync.Mutex
+	hosts []component.Host // one a pipeline signal
+	last  *componentstatus.Event
 }
 
-// statusText lists the endpoints that are not live, by state; it is empty when
-// all are live.
-func statusText(endpoints []*endpoint, states []state) string {
+// addHost adds the host of one more signal, which may come late.
+func (s *status) addHost(host component.Host) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hosts = append(s.hosts, host)
+	if s.last != nil {
+		componentstatus.ReportStatus(host, s.last)
+	}
+}
+
+func (s *status) report(event *componentstatus.Event) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.last = event
+	for _, host := range s.hosts {
+		componentstatus.ReportStatus(host, event)
+	}
+}
+
+// statusEvent is OK when all endpoints are live, else a recoverable error that
+// lists the others by state.
+func statusEvent(endpoints []*endpoint, states []state) *componentstatus.Event {
 	var parts []string
 	live := 0
 	for _, s := range []state{stateConnecting, stateSilent, stateStale, stateLive} {
@@ -75,18 +95,19 @@ func statusText(endpoints []*endpoint, states []state) string {
 				named = append(named, e.address.String())
 			}
 		}
+		if count > maxNamed {
+			named = append(named, fmt.Sprintf("and %d more", count-maxNamed))
+		}
 		switch {
 		case s == stateLive:
 			live = count
-		case count > maxNamed:
-			named = append(named, fmt.Sprintf("and %d more", count-maxNamed))
-			fallthrough
 		case count > 0:
 			parts = append(parts, fmt.Sprintf("%s: %s", s, strings.Join(named, ", ")))
 		}
 	}
 	if len(parts) == 0 {
-		return ""
+		return componentstatus.NewEvent(componentstatus.StatusOK)
 	}
-	return fmt.Sprintf("%d of %d endpoints live; %s", live, len(endpoints), strings.Join(parts, "; "))
+	return componentstatus.NewRecoverableErrorEvent(
+		errors.New(fmt.Sprintf("%d of %d endpoints live; ", live, len(endpoints)) + strings.Join(parts, "; ")))
 }

@@ -29,16 +29,16 @@ type TelemetryBuilder struct {
 	mu                          sync.Mutex
 	registrations               []metric.Registration
 	ReceiverFpmConnects         metric.Int64ObservableCounter
-	ReceiverFpmDelivered        metric.Int64ObservableCounter
-	ReceiverFpmDropped          metric.Int64ObservableCounter
+	ReceiverFpmDelivered        metric.Int64Counter
+	ReceiverFpmDropped          metric.Int64Counter
 	ReceiverFpmEndpointState    metric.Int64ObservableGauge
-	ReceiverFpmLost             metric.Int64ObservableCounter
-	ReceiverFpmMessages         metric.Int64ObservableCounter
-	ReceiverFpmOverflow         metric.Int64ObservableCounter
-	ReceiverFpmQueueLength      metric.Int64ObservableGauge
-	ReceiverFpmRejected         metric.Int64ObservableCounter
-	ReceiverFpmRestarts         metric.Int64ObservableCounter
-	ReceiverFpmSequenceMismatch metric.Int64ObservableCounter
+	ReceiverFpmLost             metric.Int64Counter
+	ReceiverFpmMessages         metric.Int64Counter
+	ReceiverFpmOverflow         metric.Int64Counter
+	ReceiverFpmQueueLength      metric.Int64ObservableUpDownCounter
+	ReceiverFpmRejected         metric.Int64Counter
+	ReceiverFpmRestarts         metric.Int64Counter
+	ReceiverFpmSequenceMismatch metric.Int64Counter
 }
 
 // TelemetryBuilderOption applies changes to default builder.
@@ -67,36 +67,6 @@ func (builder *TelemetryBuilder) RegisterReceiverFpmConnectsCallback(cb metric.I
 	return nil
 }
 
-// RegisterReceiverFpmDeliveredCallback sets callback for observable ReceiverFpmDelivered metric.
-func (builder *TelemetryBuilder) RegisterReceiverFpmDeliveredCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverFpmDelivered, obs: o})
-		return nil
-	}, builder.ReceiverFpmDelivered)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverFpmDroppedCallback sets callback for observable ReceiverFpmDropped metric.
-func (builder *TelemetryBuilder) RegisterReceiverFpmDroppedCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverFpmDropped, obs: o})
-		return nil
-	}, builder.ReceiverFpmDropped)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
 // RegisterReceiverFpmEndpointStateCallback sets callback for observable ReceiverFpmEndpointState metric.
 func (builder *TelemetryBuilder) RegisterReceiverFpmEndpointStateCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
@@ -112,102 +82,12 @@ func (builder *TelemetryBuilder) RegisterReceiverFpmEndpointStateCallback(cb met
 	return nil
 }
 
-// RegisterReceiverFpmLostCallback sets callback for observable ReceiverFpmLost metric.
-func (builder *TelemetryBuilder) RegisterReceiverFpmLostCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverFpmLost, obs: o})
-		return nil
-	}, builder.ReceiverFpmLost)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverFpmMessagesCallback sets callback for observable ReceiverFpmMessages metric.
-func (builder *TelemetryBuilder) RegisterReceiverFpmMessagesCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverFpmMessages, obs: o})
-		return nil
-	}, builder.ReceiverFpmMessages)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverFpmOverflowCallback sets callback for observable ReceiverFpmOverflow metric.
-func (builder *TelemetryBuilder) RegisterReceiverFpmOverflowCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverFpmOverflow, obs: o})
-		return nil
-	}, builder.ReceiverFpmOverflow)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
 // RegisterReceiverFpmQueueLengthCallback sets callback for observable ReceiverFpmQueueLength metric.
 func (builder *TelemetryBuilder) RegisterReceiverFpmQueueLengthCallback(cb metric.Int64Callback) error {
 	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
 		cb(ctx, &observerInt64{inst: builder.ReceiverFpmQueueLength, obs: o})
 		return nil
 	}, builder.ReceiverFpmQueueLength)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverFpmRejectedCallback sets callback for observable ReceiverFpmRejected metric.
-func (builder *TelemetryBuilder) RegisterReceiverFpmRejectedCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverFpmRejected, obs: o})
-		return nil
-	}, builder.ReceiverFpmRejected)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverFpmRestartsCallback sets callback for observable ReceiverFpmRestarts metric.
-func (builder *TelemetryBuilder) RegisterReceiverFpmRestartsCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverFpmRestarts, obs: o})
-		return nil
-	}, builder.ReceiverFpmRestarts)
-	if err != nil {
-		return err
-	}
-	builder.mu.Lock()
-	defer builder.mu.Unlock()
-	builder.registrations = append(builder.registrations, reg)
-	return nil
-}
-
-// RegisterReceiverFpmSequenceMismatchCallback sets callback for observable ReceiverFpmSequenceMismatch metric.
-func (builder *TelemetryBuilder) RegisterReceiverFpmSequenceMismatchCallback(cb metric.Int64Callback) error {
-	reg, err := builder.meter.RegisterCallback(func(ctx context.Context, o metric.Observer) error {
-		cb(ctx, &observerInt64{inst: builder.ReceiverFpmSequenceMismatch, obs: o})
-		return nil
-	}, builder.ReceiverFpmSequenceMismatch)
 	if err != nil {
 		return err
 	}
@@ -251,13 +131,13 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 		metric.WithUnit("{connection}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverFpmDelivered, err = builder.meter.Int64ObservableCounter(
+	builder.ReceiverFpmDelivered, err = builder.meter.Int64Counter(
 		"otelcol_receiver_fpm_delivered",
 		metric.WithDescription("Accepted messages that the next consumer took. [Alpha]"),
 		metric.WithUnit("{message}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverFpmDropped, err = builder.meter.Int64ObservableCounter(
+	builder.ReceiverFpmDropped, err = builder.meter.Int64Counter(
 		"otelcol_receiver_fpm_dropped",
 		metric.WithDescription("Accepted messages that no consumer got. [Alpha]"),
 		metric.WithUnit("{message}"),
@@ -265,47 +145,47 @@ func NewTelemetryBuilder(settings component.TelemetrySettings, options ...Teleme
 	errs = errors.Join(errs, err)
 	builder.ReceiverFpmEndpointState, err = builder.meter.Int64ObservableGauge(
 		"otelcol_receiver_fpm_endpoint_state",
-		metric.WithDescription("1 for the state an endpoint is in, 0 for the others. [Alpha]"),
+		metric.WithDescription("1 for the state that an endpoint is in. The other states have no point. [Alpha]"),
 		metric.WithUnit(""),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverFpmLost, err = builder.meter.Int64ObservableCounter(
+	builder.ReceiverFpmLost, err = builder.meter.Int64Counter(
 		"otelcol_receiver_fpm_lost",
 		metric.WithDescription("Messages that gaps in the publishers' counters prove missing. [Alpha]"),
 		metric.WithUnit("{message}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverFpmMessages, err = builder.meter.Int64ObservableCounter(
+	builder.ReceiverFpmMessages, err = builder.meter.Int64Counter(
 		"otelcol_receiver_fpm_messages",
 		metric.WithDescription("Messages read from the engines. [Alpha]"),
 		metric.WithUnit("{message}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverFpmOverflow, err = builder.meter.Int64ObservableCounter(
+	builder.ReceiverFpmOverflow, err = builder.meter.Int64Counter(
 		"otelcol_receiver_fpm_overflow",
 		metric.WithDescription("Observations left out because duration times decode requests is no finite number. [Alpha]"),
 		metric.WithUnit("{observation}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverFpmQueueLength, err = builder.meter.Int64ObservableGauge(
+	builder.ReceiverFpmQueueLength, err = builder.meter.Int64ObservableUpDownCounter(
 		"otelcol_receiver_fpm_queue_length",
 		metric.WithDescription("Messages that wait for a pipeline. [Alpha]"),
 		metric.WithUnit("{message}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverFpmRejected, err = builder.meter.Int64ObservableCounter(
+	builder.ReceiverFpmRejected, err = builder.meter.Int64Counter(
 		"otelcol_receiver_fpm_rejected",
 		metric.WithDescription("Messages that were not accepted. With reason oversize the connection was closed before a message was read. [Alpha]"),
 		metric.WithUnit("{message}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverFpmRestarts, err = builder.meter.Int64ObservableCounter(
+	builder.ReceiverFpmRestarts, err = builder.meter.Int64Counter(
 		"otelcol_receiver_fpm_restarts",
 		metric.WithDescription("Restarts of publishers, seen by a counter that starts over. [Alpha]"),
 		metric.WithUnit("{restart}"),
 	)
 	errs = errors.Join(errs, err)
-	builder.ReceiverFpmSequenceMismatch, err = builder.meter.Int64ObservableCounter(
+	builder.ReceiverFpmSequenceMismatch, err = builder.meter.Int64Counter(
 		"otelcol_receiver_fpm_sequence_mismatch",
 		metric.WithDescription("Accepted messages whose sequence frame differs from their counter_id. [Alpha]"),
 		metric.WithUnit("{message}"),

@@ -72,7 +72,7 @@ func AssertEqualReceiverFpmDropped(t *testing.T, tt *componenttest.Telemetry, dp
 func AssertEqualReceiverFpmEndpointState(t *testing.T, tt *componenttest.Telemetry, dps []metricdata.DataPoint[int64], opts ...metricdatatest.Option) {
 	want := metricdata.Metrics{
 		Name:        "otelcol_receiver_fpm_endpoint_state",
-		Description: "1 for the state an endpoint is in, 0 for the others. [Alpha]",
+		Description: "1 for the state that an endpoint is in. The other states have no point. [Alpha]",
 		Unit:        "",
 		Data: metricdata.Gauge[int64]{
 			DataPoints: dps,
@@ -136,8 +136,10 @@ func AssertEqualReceiverFpmQueueLength(t *testing.T, tt *componenttest.Telemetry
 		Name:        "otelcol_receiver_fpm_queue_length",
 		Description: "Messages that wait for a pipeline. [Alpha]",
 		Unit:        "{message}",
-		Data: metricdata.Gauge[int64]{
-			DataPoints: dps,
+		Data: metricdata.Sum[int64]{
+			Temporality: metricdata.CumulativeTemporality,
+			IsMonotonic: false,
+			DataPoints:  dps,
 		},
 	}
 	got, err := tt.GetMetric("otelcol_receiver_fpm_queue_length")

@@ -24,27 +24,7 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
-	require.NoError(t, tb.RegisterReceiverFpmDeliveredCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
-	require.NoError(t, tb.RegisterReceiverFpmDroppedCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
 	require.NoError(t, tb.RegisterReceiverFpmEndpointStateCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
-	require.NoError(t, tb.RegisterReceiverFpmLostCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
-	require.NoError(t, tb.RegisterReceiverFpmMessagesCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
-	require.NoError(t, tb.RegisterReceiverFpmOverflowCallback(func(_ context.Context, observer metric.Int64Observer) error {
 		observer.Observe(1)
 		return nil
 	}))
@@ -52,18 +32,14 @@ func TestSetupTelemetry(t *testing.T) {
 		observer.Observe(1)
 		return nil
 	}))
-	require.NoError(t, tb.RegisterReceiverFpmRejectedCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
-	require.NoError(t, tb.RegisterReceiverFpmRestartsCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
-	require.NoError(t, tb.RegisterReceiverFpmSequenceMismatchCallback(func(_ context.Context, observer metric.Int64Observer) error {
-		observer.Observe(1)
-		return nil
-	}))
+	tb.ReceiverFpmDelivered.Add(context.Background(), 1)
+	tb.ReceiverFpmDropped.Add(context.Background(), 1)
+	tb.ReceiverFpmLost.Add(context.Background(), 1)
+	tb.ReceiverFpmMessages.Add(context.Background(), 1)
+	tb.ReceiverFpmOverflow.Add(context.Background(), 1)
+	tb.ReceiverFpmRejected.Add(context.Background(), 1)
+	tb.ReceiverFpmRestarts.Add(context.Background(), 1)
+	tb.ReceiverFpmSequenceMismatch.Add(context.Background(), 1)
 	AssertEqualReceiverFpmConnects(t, testTel,
 		[]metricdata.DataPoint[int64]{{Value: 1}},
 		metricdatatest.IgnoreTimestamp())

@@ -1,0 +1,232 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fpmreceiver
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"go.opentelemetry.io/collector/consumer/consumererror"
+	"go.uber.org/zap"
+)
+
+// pipe makes a batch of messages into one signal's data and hands it on. It
+// builds the batch anew at every call: data that a consumer refused may have
+// been changed by it. A call without messages hands on what time alone brings.
+type pipe interface {
+	deliver(ctx context.Context, messages []*message) error
+}
+
+const (
+	// maxBatchBytes bounds the payloads of a batch beside max_messages: as pdata
+	// they take many times their size.
+	maxBatchBytes = 4 << 20
+	// maxTick is how often at least a pipe is asked for what time alone brings.
+	maxTick = time.Second
+	// Waits between attempts at a consumer that refuses.
+	initialRetry = 50 * time.Millisecond
+	maxRetry     = 5 * time.Second
+)
+
+// runner moves messages from a signal's queue into its pipe. Whatever becomes
+// of a message is counted here.
+type runner struct {
+	receiver *fpmReceiver
+	signal   signal
+	queue    *queue
+	pipe     pipe
+
+	mu sync.Mutex
+	// batch is on its way to the consumer.
+	batch []*message
+	// abandoned: Shutdown has counted batch and queue as dropped, and is over.
+	abandoned bool
+}
+
+// push queues an accepted message.
+func (r *runner) push(m *message) {
+	if out := r.queue.push(m); len(out) > 0 {
+		r.dropFull(out)
+	}
+}
+
+// run delivers a batch each batch::timeout, and at once when there are enough
+// messages for one, until stop is closed. Then it delivers what is queued, as
+// long as ctx lasts, and counts the rest.
+func (r *runner) run(ctx context.Context, stop <-chan struct{}) {
+	timeout := r.receiver.config.Batch.Timeout
+	ticker := time.NewTicker(min(timeout, maxTick))
+	defer ticker.Stop()
+	waits := newRetries()
+	flushed := time.Now()
+	_, taken := r.once(ctx, 0) // says at the start that nothing is up
+	refused := !taken
+	for {
+		var (
+			retry  <-chan time.Time
+			tick   = ticker.C
+			enough = r.queue.enough
+		)
+		if refused {
+			retry, tick, enough = time.After(waits.NextBackOff()), nil, nil
+		} else {
+			waits.Reset()
+		}
+		select {
+		case <-stop:
+			r.drain(ctx)
+			return
+		case <-enough:
+			refused = !r.flushWhole(ctx, stop)
+			continue
+		case <-tick:
+			if time.Since(flushed) < timeout {
+				_, taken = r.once(ctx, 0)
+				refused = !taken
+				continue
+			}
+		case <-retry:
+		}
+		flushed = time.Now()
+		refused = !r.flush(ctx, stop)
+	}
+}
+
+// flush delivers what waits when it is called, and what time alone brings. It
+// is false when the consumer refused for now.
+func (r *runner) flush(ctx context.Context, stop <-chan struct{}) bool {
+	for left := r.queue.length(); ; {
+		messages, taken := r.once(ctx, r.receiver.config.Batch.MaxMessages)
+		if !taken {
+			return false
+		}
+		if left -= messages; left <= 0 || messages == 0 || closed(stop) {
+			return r.flushWhole(ctx, stop)
+		}
+	}
+}
+
+// flushWhole delivers batches as long as a whole one waits. It is false when
+// the consumer refused for now.
+func (r *runner) flushWhole(ctx context.Context, stop <-chan struct{}) bool {
+	for r.queue.whole() && !closed(stop) {
+		if _, taken := r.once(ctx, r.receiver.config.Batch.MaxMessages); !taken {
+			return false
+		}
+	}
+	return true
+}
+
+func closed(stop <-chan struct{}) bool {
+	select {
+	case <-stop:
+		return true
+	default:
+		return false
+	}
+}
+
+// once hands on one batch of at most maxMessages; messages is how many there
+// were. taken is false when the consumer refused for now: then they are back in
+// the queue.
+func (r *runner) once(ctx context.Context, maxMessages int) (messages int, taken bool) {
+	r.mu.Lock()
+	r.batch = r.queue.take(r.batch[:0], maxMessages, maxBatchBytes)
+	messages = len(r.batch)
+	r.mu.Unlock()
+	err := r.pipe.deliver(ctx, r.batch)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.abandoned {
+		return messages, false
+	}
+	defer func() {
+		clear(r.batch)
+		r.batch = r.batch[:0]
+	}()
+	switch {
+	case err == nil:
+		r.receiver.ledger.delivered(r.signal, messages)
+		r.settle(r.batch)
+		return messages, true
+	case consumererror.IsPermanent(err):
+		r.drop(r.batch, droppedRefused)
+		r.warn(droppedRefused, "Messages dropped: the next consumer refused them for good", messages, zap.Error(err))
+		return messages, true
+	default:
+		r.warn("retry", "The next consumer refused messages for now; trying again while the queue has room", messages, zap.Error(err))
+		if out := r.queue.restore(r.batch); len(out) > 0 {
+			r.dropFull(out)
+		}
+		return messages, false
+	}
+}
+
+// drain delivers what is left while ctx lasts.
+func (r *runner) drain(ctx context.Context) {
+	waits := newRetries()
+	for ctx.Err() == nil && r.queue.length() > 0 {
+		if _, taken := r.once(ctx, r.receiver.config.Batch.MaxMessages); taken {
+			continue
+		}
+		select {
+		case <-time.After(waits.NextBackOff()):
+		case <-ctx.Done():
+		}
+	}
+	r.abandon()
+}
+
+// abandon counts all that is not delivered as dropped. A consumer that still
+// holds the batch at hand may take it later, which then counts no more.
+func (r *runner) abandon() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.abandoned {
+		return
+	}
+	r.abandoned = true
+	left := r.queue.take(append([]*message(nil), r.batch...), r.receiver.config.QueueSize, r.receiver.config.QueueBytes)
+	if len(left) == 0 {
+		return
+	}
+	r.drop(left, droppedShutdown)
+	r.receiver.logger.Warn("Messages dropped: not delivered before the end of shutdown",
+		zap.Stringer("signal", r.signal), zap.Int("messages", len(left)))
+}
+
+func (r *runner) dropFull(out []*message) {
+	r.drop(out, droppedQueueFull)
+	r.warn(droppedQueueFull, "Oldest messages dropped: the pipeline is slower than the engines and the queue is full", len(out))
+}
+
+func (r *runner) drop(messages []*message, reason string) {
+	if len(messages) > 0 {
+		r.receiver.ledger.dropped(r.signal, reason, len(messages))
+		r.settle(messages)
+	}
+}
+
+// settle tells the ranks that nothing more becomes of these messages.
+func (r *runner) settle(messages []*message) {
+	if r.signal != signalMetrics {
+		return
+	}
+	for _, m := range messages {
+		m.rank.waiting.Add(-1)
+	}
+}
+
+func (r *runner) warn(reason, text string, messages int, fields ...zap.Field) {
+	r.receiver.warn(r.signal.String(), reason, text, append(fields, zap.Stringer("signal", r.signal), zap.Int("messages", messages))...)
+}
+
+func newRetries() *backoff.ExponentialBackOff {
+	waits := backoff.NewExponentialBackOff()
+	waits.InitialInterval, waits.MaxInterval = initialRetry, maxRetry
+	waits.Reset()
+	return waits
+}
