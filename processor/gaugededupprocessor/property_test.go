@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/featuregate"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
@@ -429,4 +430,15 @@ func withoutGauges(md pmetric.Metrics) pmetric.Metrics {
 		}
 	}
 	return md
+}
+
+// TestPooledPoints runs a stream while pdata uses the memory of removed points again: nothing may hold on to one.
+func TestPooledPoints(t *testing.T) {
+	const gate = "pdata.useProtoPooling"
+	require.NoError(t, featuregate.GlobalRegistry().Set(gate, true))
+	defer func() { require.NoError(t, featuregate.GlobalRegistry().Set(gate, false)) }()
+	for seed := range uint64(10) {
+		nothingInventedNothingLost(t, seed, TemporalityCumulative)
+		nothingInventedNothingLost(t, seed, TemporalityDelta)
+	}
 }
