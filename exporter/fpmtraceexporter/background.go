@@ -53,7 +53,7 @@ func (e *traceExporter) keepHouse() {
 		if err == nil {
 			break
 		}
-		e.telemetry.writeError("", err)
+		e.telemetry.writeFailed(err)
 		e.status.fails(e, err)
 		select {
 		case <-e.stop:
@@ -69,7 +69,7 @@ func (e *traceExporter) keepHouse() {
 		removed, err := e.segments.Retain(limits, time.Now())
 		e.telemetry.pruned(removed)
 		if err != nil {
-			e.telemetry.writeError("", err)
+			e.telemetry.trouble("retention", err)
 		}
 		select {
 		case <-e.stop:
@@ -84,7 +84,7 @@ func (e *traceExporter) keepHouse() {
 func (e *traceExporter) finishSegments() {
 	for closed := range e.closed {
 		if err := closed.Finish(); err != nil {
-			e.telemetry.writeError(closed.Path(), err)
+			e.telemetry.trouble(closed.Path(), err)
 		}
 	}
 }

@@ -19,6 +19,8 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+	"go.opentelemetry.io/collector/confmap/provider/envprovider"
+	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 
 	"github.com/otelcol-fpm/otelcol-fpm/exporter/fpmtraceexporter/internal/metadata"
 )
@@ -127,6 +129,54 @@ func TestDirectoryPermissions(t *testing.T) {
 		cfg.DirectoryPermissions = text
 		require.ErrorContains(t, cfg.Validate(), "directory_permissions", text)
 	}
+}
+
+// TestDynamosVariables: the mapping that the README gives, with nothing set
+// and with what people set.
+func TestDynamosVariables(t *testing.T) {
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	mapping := regexp.MustCompile("(?s)exporters:\n  fpm_trace:\n    enabled.*?```").FindString(string(readme))
+	mapping = strings.TrimSuffix(mapping, "```")
+	resolve := func(t *testing.T) *Config {
+		resolver, err := confmap.NewResolver(confmap.ResolverSettings{
+			URIs:              []string{"yaml:" + mapping},
+			ProviderFactories: []confmap.ProviderFactory{yamlprovider.NewFactory(), envprovider.NewFactory()},
+		})
+		require.NoError(t, err)
+		conf, err := resolver.Resolve(t.Context())
+		require.NoError(t, err)
+		sub, err := conf.Sub("exporters::fpm_trace")
+		require.NoError(t, err)
+		cfg := createDefaultConfig().(*Config)
+		require.NoError(t, sub.Unmarshal(cfg))
+		return cfg
+	}
+	t.Run("nothing set", func(t *testing.T) {
+		want := createDefaultConfig().(*Config)
+		want.Enabled = false
+		assert.Equal(t, want, resolve(t))
+	})
+	t.Run("everything set", func(t *testing.T) {
+		t.Setenv("DYN_FPM_TRACE", "1")
+		t.Setenv("DYN_FPM_OUTPUT_PATH", "/data/fpm")
+		t.Setenv("DYN_FPM_MODE", "Full")
+		t.Setenv("DYN_FPM_SAMPLE_INTERVAL_MS", "250")
+		t.Setenv("DYN_FPM_JSONL_GZ_ROLL_BYTES", "1024")
+		t.Setenv("DYN_FPM_MAX_SEGMENTS", "9")
+		cfg := resolve(t)
+		require.NoError(t, confmap.Validate(cfg))
+		assert.True(t, cfg.Enabled)
+		assert.Equal(t, "/data/fpm", cfg.Path)
+		assert.Equal(t, modeFull, cfg.mode())
+		assert.Equal(t, 250*time.Millisecond, cfg.SampleInterval)
+		assert.Equal(t, int64(1024), cfg.RollBytes)
+		assert.Equal(t, 9, cfg.MaxSegments)
+	})
+	t.Run("wrong", func(t *testing.T) {
+		t.Setenv("DYN_FPM_TRACE", "enable")
+		require.ErrorContains(t, confmap.Validate(resolve(t)), `enabled: "enable" is not allowed`)
+	})
 }
 
 // TestReadmeListsEveryKey: the README's table, the defaults and the struct

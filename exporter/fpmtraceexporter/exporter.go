@@ -142,6 +142,10 @@ func (e *traceExporter) accept(in *intake) error {
 	}
 	for i := range in.records {
 		r := &in.records[i]
+		if int64(r.end-r.start) > e.cfg.QueueBytes { // it would drive everything else out first
+			t.drop(reasonQueueFull, r.key.ProducerID, 1)
+			continue
+		}
 		if e.sampler == nil {
 			e.push(r.key.ProducerID, in.event(r), &t)
 			continue

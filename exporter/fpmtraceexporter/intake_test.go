@@ -315,3 +315,15 @@ func TestAnIntakeLetsGoOfALargeCall(t *testing.T) {
 	in.reset()
 	assert.Zero(t, cap(in.events), fmt.Sprint(cap(in.events)))
 }
+
+// TestRowTextAllocatesNothing once the buffers have grown.
+func TestRowTextAllocatesNothing(t *testing.T) {
+	metrics, logs := bothSignals(t, "4192", 50)
+	in := newIntake()
+	assert.Zero(t, testing.AllocsPerRun(100, func() {
+		in.reset()
+		in.logs(logs, modeFull)
+		in.metrics(metrics, modeFull)
+	}))
+	assert.Len(t, in.records, 100)
+}

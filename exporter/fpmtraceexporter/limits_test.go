@@ -126,6 +126,17 @@ func TestQueueBytesDropsTheOldestOfAll(t *testing.T) {
 	})
 }
 
+// TestARowLargerThanQueueBytes goes alone: it does not drive others out.
+func TestARowLargerThanQueueBytes(t *testing.T) {
+	for _, mode := range []string{modeFull, modeSampled} {
+		r := newRig(t, func(cfg *Config) { cfg.Mode, cfg.QueueBytes = mode, 100_000 }).start(nil)
+		r.send("4192", pass{counter: 1}, pass{counter: 2, pad: 200_000}, pass{counter: 3, rank: 1})
+		r.stop()
+		assert.Equal(t, []int64{1, 3}, counters(r.rows("")))
+		assert.Equal(t, int64(1), r.sum("dropped", reasonQueueFull))
+	}
+}
+
 // TestWriteErrors: while the disk fails the exporter lives and keeps the
 // newest rows; when it works again they are written; the status says both.
 func TestWriteErrors(t *testing.T) {

@@ -76,7 +76,7 @@ func (e *traceExporter) flush(p *producer) bool {
 	for due > 0 && !e.aborted.Load() {
 		written, err := e.writeMember(p)
 		if err != nil {
-			e.telemetry.writeError(p.id, err)
+			e.telemetry.writeFailed(err)
 			e.status.fails(p, err)
 			return false
 		}

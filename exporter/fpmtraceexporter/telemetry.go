@@ -122,7 +122,7 @@ func (t *telemetry) report(source string, report *segment.Report) {
 	}
 	t.pruned(report.Pruned)
 	for _, trouble := range report.Troubles {
-		t.writeError(source, trouble)
+		t.trouble(source, trouble)
 	}
 }
 
@@ -132,9 +132,17 @@ func (t *telemetry) pruned(segments int) {
 	}
 }
 
-func (t *telemetry) writeError(source string, err error) {
+// trouble counts and logs what went wrong with one file.
+func (t *telemetry) trouble(source string, err error) {
 	t.builder.ExporterFpmTraceWriteErrors.Add(context.Background(), 1)
-	t.warn(lograte.Key{Source: source, Reason: "disk"}, "trouble with a trace file", zap.String("producer_id", source), zap.Error(err))
+	t.warn(lograte.Key{Source: source, Reason: "trouble"}, "trouble with a trace file", zap.Error(err))
+}
+
+// writeFailed counts and logs a failed attempt to write. It usually concerns
+// all producers, so that all share one line.
+func (t *telemetry) writeFailed(err error) {
+	t.builder.ExporterFpmTraceWriteErrors.Add(context.Background(), 1)
+	t.warn(lograte.Key{Reason: "write"}, "traces cannot be written, their rows are kept while the queue lasts", zap.Error(err))
 }
 
 func (t *telemetry) warn(key lograte.Key, message string, fields ...zap.Field) {
