@@ -204,9 +204,7 @@ func checkRates(t *testing.T, s *server, e *engine) {
 	}
 	assert.InEpsilon(t, tokens/window.Seconds(), s.value("rate(fpm_decode_tokens_total[1s])", at), 0.15)
 	assert.InEpsilon(t, passes/window.Seconds(), s.value("histogram_count(rate(fpm_step_duration_seconds[1s]))", at), 0.15)
-	// Time weighted: last_over_time at equal steps. The average of the points themselves is another number.
-	right := s.value("avg_over_time(last_over_time(fpm_queued_decode_requests[5m])[1s:5ms])", at)
-	assert.InDelta(t, busy/length, right, 0.1)
+	assert.InDelta(t, busy/length, s.value("avg_over_time(fpm_queued_decode_requests[1s:5ms])", at), 0.1)
 }
 
 // TestRemoteWriteOfOneMillisecond: two changes within one millisecond are not taken by the server unless resolution is set.
@@ -235,4 +233,28 @@ func TestRemoteWriteOfOneMillisecond(t *testing.T) {
 	values := s.values("fpm_queued_decode_requests", later+pcommon.Timestamp(2*time.Second))
 	require.NotEqual(t, []float64{109}, values, "this test would show nothing if the server took them")
 	t.Logf("without resolution: error %v, values %v, refused %v", err, values, s.refused())
+}
+
+// TestAverageOfChanges: a long calm and a short flapping, averaged as the README says, and as it says is wrong.
+func TestAverageOfChanges(t *testing.T) {
+	s := startServer(t)
+	c := startCollector(t, remoteWriteTo(s, "{resolution: 1ms}"))
+	began := pcommon.NewTimestampFromTime(time.Now().Add(-2 * time.Minute).Truncate(time.Second))
+	const calm, flapping = 55 * time.Second, 5 * time.Second
+	assignEach := func(from pcommon.Timestamp, span, step time.Duration, value func(i int) int64) {
+		md := newEngine(4, "gpu-7:20380", from.AsTime()).batch(1)
+		md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().RemoveIf(func(m pmetric.Metric) bool { return m.Type() != pmetric.MetricTypeGauge })
+		dps := md.ResourceMetrics().At(0).ScopeMetrics().At(0).Metrics().At(0).SetEmptyGauge().DataPoints()
+		for i := range int(span / step) {
+			number(dps.AppendEmpty(), 0, from+pcommon.Timestamp(time.Duration(i)*step), value(i))
+		}
+		c.consume(md)
+	}
+	assignEach(began, calm, 10*time.Millisecond, func(int) int64 { return 10 })
+	assignEach(began+pcommon.Timestamp(calm), flapping, 10*time.Millisecond, func(i int) int64 { return int64(i % 2) })
+	at := began + pcommon.Timestamp(calm+flapping)
+	const truth = (10*55 + 0.5*5) / 60.0
+	assert.InDelta(t, truth, s.value("avg_over_time(fpm_queued_decode_requests[1m:1s])", at), 0.2)
+	assert.Less(t, s.value("avg_over_time(fpm_queued_decode_requests[1m])", at), 1.0, "this test would show nothing if that were right")
+	assert.InDelta(t, 57.5/60, s.value("avg_over_time((fpm_queued_decode_requests > bool 0)[1m:1s])", at), 0.05)
 }
