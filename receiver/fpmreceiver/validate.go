@@ -37,10 +37,10 @@ func (c *Config) Validate() error {
 		problems.engine(engine, taken)
 	}
 
-	problems.positiveDuration("batch::timeout", c.Batch.Timeout)
+	problems.duration("batch::timeout", c.Batch.Timeout)
 	problems.positive("batch::max_messages", int64(c.Batch.MaxMessages))
-	problems.positiveDuration("stale_after", c.StaleAfter)
-	problems.positiveDuration("rank_ttl", c.RankTTL)
+	problems.duration("stale_after", c.StaleAfter)
+	problems.duration("rank_ttl", c.RankTTL)
 	if c.RankTTL > 0 && c.RankTTL < c.StaleAfter {
 		problems.add("rank_ttl", c.RankTTL.String(), fmt.Sprintf("at least stale_after (%s)", c.StaleAfter))
 	}
@@ -51,9 +51,9 @@ func (c *Config) Validate() error {
 	if c.QueueBytes > 0 && c.MaxMessageBytes > c.QueueBytes {
 		problems.add("max_message_bytes", fmt.Sprint(c.MaxMessageBytes), fmt.Sprintf("at most queue_bytes (%d)", c.QueueBytes))
 	}
-	problems.positiveDuration("dial::timeout", c.Dial.Timeout)
-	problems.positiveDuration("dial::initial_backoff", c.Dial.InitialBackoff)
-	problems.positiveDuration("dial::max_backoff", c.Dial.MaxBackoff)
+	problems.duration("dial::timeout", c.Dial.Timeout)
+	problems.duration("dial::initial_backoff", c.Dial.InitialBackoff)
+	problems.duration("dial::max_backoff", c.Dial.MaxBackoff)
 	if c.Dial.MaxBackoff > 0 && c.Dial.MaxBackoff < c.Dial.InitialBackoff {
 		problems.add("dial::max_backoff", c.Dial.MaxBackoff.String(), fmt.Sprintf("at least initial_backoff (%s)", c.Dial.InitialBackoff))
 	}
@@ -74,9 +74,11 @@ func (p *problemList) positive(key string, value int64) {
 	}
 }
 
-func (p *problemList) positiveDuration(key string, value time.Duration) {
-	if value <= 0 {
-		p.add(key, value.String(), "more than 0s")
+// duration checks a time to wait. A number without a unit is nanoseconds to the
+// decoder, which nobody means.
+func (p *problemList) duration(key string, value time.Duration) {
+	if value < time.Millisecond {
+		p.add(key, value.String(), "1ms or more, with its unit")
 	}
 }
 
