@@ -6,9 +6,10 @@ package gaugededupprocessor
 import (
 	"context"
 	"fmt"
-	"math"
 	"math/big"
-	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -16,242 +17,8 @@ import (
 	"go.opentelemetry.io/collector/featuregate"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
-
-	"github.com/otelcol-fpm/otelcol-fpm/internal/observation"
+	"golang.org/x/tools/txtar"
 )
-
-// event is one thing an engine says of one series.
-type event struct {
-	series string // name of the metric; the first letter is the kind: set, inc, observe, exponential
-	rank   int
-	value  float64
-	weight uint64
-	time   pcommon.Timestamp
-}
-
-func (e event) key() string { return fmt.Sprintf("%s/%d", e.series, e.rank) }
-
-// stream makes events and batches of them.
-type stream struct {
-	*rand.Rand
-	last map[string]pcommon.Timestamp // of each series, so that start times are contiguous
-	now  pcommon.Timestamp
-}
-
-func newStream(seed uint64) *stream {
-	return &stream{Rand: rand.New(rand.NewPCG(seed, 7)), last: map[string]pcommon.Timestamp{}, now: 1_700_000_000_000_000_000}
-}
-
-var propertyBounds = []float64{0.001, 0.01, 0.1, 1}
-
-func (s *stream) events() []event {
-	var all []event
-	for range 1 + s.IntN(12) {
-		e := event{series: string("siox"[s.IntN(4)]) + string("ab"[s.IntN(2)]), rank: s.IntN(2), weight: 1}
-		switch e.series[0] {
-		case 's':
-			e.value = float64(s.IntN(3))
-		case 'i':
-			e.value = float64(s.IntN(1000))
-			if e.series[1] == 'b' {
-				e.value /= 1000
-			}
-		default:
-			e.value, e.weight = math.Exp2(20*(s.Float64()-0.8)), 1+s.Uint64N(64)
-			if s.IntN(20) == 0 {
-				e.value = 0
-			}
-		}
-		s.now += pcommon.Timestamp(s.Int64N(int64(5 * time.Millisecond)))
-		e.time = s.now
-		all = append(all, e)
-	}
-	s.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
-	return all
-}
-
-// batch puts each event into a point. Half of the time neighbours share a metric entry, else each has its own.
-func (s *stream) batch(t *testing.T, all []event, together bool) pmetric.Metrics {
-	md := pmetric.NewMetrics()
-	var m pmetric.Metric
-	for i, e := range all {
-		if !together || i == 0 || all[i-1].series != e.series || all[i-1].rank != e.rank {
-			rm := md.ResourceMetrics().AppendEmpty()
-			rm.Resource().Attributes().PutInt("rank", int64(e.rank))
-			m = rm.ScopeMetrics().AppendEmpty().Metrics().AppendEmpty()
-			m.SetName(e.series)
-		}
-		start := s.last[e.key()]
-		s.last[e.key()] = e.time
-		s.point(t, m, e, start)
-	}
-	return md
-}
-
-func (s *stream) point(t *testing.T, m pmetric.Metric, e event, start pcommon.Timestamp) {
-	fresh := m.Type() == pmetric.MetricTypeEmpty
-	switch e.series[0] {
-	case 's':
-		if fresh {
-			m.SetEmptyGauge()
-		}
-		dp := m.Gauge().DataPoints().AppendEmpty()
-		dp.SetTimestamp(e.time)
-		dp.SetDoubleValue(e.value)
-	case 'i':
-		if fresh {
-			m.SetEmptySum().SetIsMonotonic(true)
-			m.Sum().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
-		}
-		dp := m.Sum().DataPoints().AppendEmpty()
-		dp.SetStartTimestamp(start)
-		dp.SetTimestamp(e.time)
-		if e.series[1] == 'a' {
-			dp.SetIntValue(int64(e.value))
-		} else {
-			dp.SetDoubleValue(e.value)
-		}
-	case 'o':
-		if fresh {
-			m.SetEmptyHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
-		}
-		p, r := observation.WeightedHistogram(e.value, e.weight, propertyBounds)
-		require.Nil(t, r)
-		p.Start, p.Time = observation.UnixNano(start), observation.UnixNano(e.time)
-		dp := m.Histogram().DataPoints().AppendEmpty()
-		histogramPoints{}.write(dp, &p)
-		dp.ExplicitBounds().FromRaw(propertyBounds)
-	case 'x':
-		if fresh {
-			m.SetEmptyExponentialHistogram().SetAggregationTemporality(pmetric.AggregationTemporalityDelta)
-		}
-		p, r := observation.WeightedExponential(e.value, e.weight)
-		require.Nil(t, r)
-		p.Start, p.Time = observation.UnixNano(start), observation.UnixNano(e.time)
-		exponentialPoints{}.write(m.ExponentialHistogram().DataPoints().AppendEmpty(), &p)
-	}
-}
-
-// total is what a backend makes of one series.
-type total struct {
-	segments map[pcommon.Timestamp]segment // by start time
-	last     pcommon.Timestamp
-	gauge    []float64
-}
-
-// segment is the state of a series with one start time.
-type segment struct {
-	count   uint64
-	sum     float64
-	buckets []uint64
-}
-
-// backend reads what comes out of the processor.
-type backend struct {
-	t      *testing.T
-	totals map[string]*total
-	// adds tells that points are deltas: they are added, else the last one of a start time counts.
-	adds bool
-	seen map[string]bool // series with a point in this batch
-	consumerBase
-	refuse bool
-}
-
-func newBackend(t *testing.T, adds bool) *backend {
-	return &backend{t: t, totals: map[string]*total{}, adds: adds}
-}
-
-func (b *backend) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
-	if b.refuse {
-		return errRefused
-	}
-	b.seen = map[string]bool{}
-	for _, rm := range md.ResourceMetrics().All() {
-		rank, _ := rm.Resource().Attributes().Get("rank")
-		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				b.read(fmt.Sprintf("%s/%d", m.Name(), rank.Int()), m)
-			}
-		}
-	}
-	return nil
-}
-
-func (b *backend) read(key string, m pmetric.Metric) {
-	t := b.totals[key]
-	if t == nil {
-		t = &total{segments: map[pcommon.Timestamp]segment{}}
-		b.totals[key] = t
-	}
-	temporality := pmetric.AggregationTemporalityCumulative
-	if b.adds {
-		temporality = pmetric.AggregationTemporalityDelta
-	}
-	switch m.Type() {
-	case pmetric.MetricTypeGauge:
-		for _, dp := range m.Gauge().DataPoints().All() {
-			t.gauge = append(t.gauge, dp.DoubleValue())
-		}
-	case pmetric.MetricTypeSum:
-		require.Equal(b.t, temporality, m.Sum().AggregationTemporality())
-		for _, dp := range m.Sum().DataPoints().All() {
-			b.add(key, dp.StartTimestamp(), dp.Timestamp(), segment{sum: float64(dp.IntValue()) + dp.DoubleValue()})
-		}
-	case pmetric.MetricTypeHistogram:
-		require.Equal(b.t, temporality, m.Histogram().AggregationTemporality())
-		for _, dp := range m.Histogram().DataPoints().All() {
-			b.add(key, dp.StartTimestamp(), dp.Timestamp(), segment{dp.Count(), dp.Sum(), dp.BucketCounts().AsRaw()})
-		}
-	case pmetric.MetricTypeExponentialHistogram:
-		require.Equal(b.t, temporality, m.ExponentialHistogram().AggregationTemporality())
-		for _, dp := range m.ExponentialHistogram().DataPoints().All() {
-			inBuckets := dp.ZeroCount()
-			for _, count := range dp.Positive().BucketCounts().AsRaw() {
-				inBuckets += count
-			}
-			require.Equal(b.t, dp.Count(), inBuckets)
-			require.LessOrEqual(b.t, dp.Positive().BucketCounts().Len(), 160)
-			b.add(key, dp.StartTimestamp(), dp.Timestamp(), segment{dp.Count(), dp.Sum(), []uint64{dp.ZeroCount()}})
-		}
-	}
-}
-
-func (b *backend) add(key string, start, at pcommon.Timestamp, s segment) {
-	t := b.totals[key]
-	require.False(b.t, b.seen[key], "%s: one point a series and batch", key)
-	b.seen[key] = true
-	require.Less(b.t, start, at, key)
-	require.Greater(b.t, at, t.last, "%s: times strictly increase", key)
-	old, again := t.segments[start]
-	if b.adds {
-		require.False(b.t, again)
-		if t.last > 0 {
-			require.Equal(b.t, t.last, start, "%s: contiguous", key)
-		}
-	} else {
-		require.GreaterOrEqual(b.t, s.count, old.count, key)
-		require.GreaterOrEqual(b.t, s.sum, old.sum, key)
-	}
-	t.segments[start] = s
-	t.last = at
-}
-
-// sum adds the segments of a series.
-func (t *total) sum() (count uint64, sum float64, buckets []uint64) {
-	exact := new(big.Float).SetPrec(2000)
-	for _, s := range t.segments {
-		count += s.count
-		exact.Add(exact, new(big.Float).SetFloat64(s.sum))
-		for i, c := range s.buckets {
-			if i >= len(buckets) {
-				buckets = append(buckets, 0)
-			}
-			buckets[i] += c
-		}
-	}
-	sum, _ = exact.Float64()
-	return count, sum, buckets
-}
 
 func withoutRepeats(list []float64) (short []float64) {
 	for i, v := range list {
@@ -441,4 +208,92 @@ func TestPooledPoints(t *testing.T) {
 		nothingInventedNothingLost(t, seed, TemporalityCumulative)
 		nothingInventedNothingLost(t, seed, TemporalityDelta)
 	}
+}
+
+// TestLedgerBalances gives the batches of all case files to one processor, in any order, some refused and some cancelled:
+// after each the decisions have grown by its points.
+func TestLedgerBalances(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "cases", "*.txt"))
+	require.NoError(t, err)
+	var texts []string
+	for _, file := range files {
+		archive, err := txtar.ParseFile(file)
+		require.NoError(t, err)
+		for _, section := range archive.Files {
+			if strings.HasPrefix(section.Name, "in ") {
+				texts = append(texts, string(section.Data))
+			}
+		}
+	}
+	cfg := createDefaultConfig().(*Config)
+	cfg.MaxSeries, cfg.Resolution = 20, time.Millisecond
+	h := newHarness(t, cfg)
+	s := newStream(1)
+	points := 0
+	for range 1000 {
+		h.now += time.Duration(s.Int64N(int64(time.Second)))
+		h.sink.refuse = s.IntN(4) == 0
+		md, err := parseMetrics(texts[s.IntN(len(texts))])
+		require.NoError(t, err)
+		points += md.DataPointCount()
+		if s.IntN(10) == 0 {
+			cancelledWhileWaiting(t, h.gaugeDedup, md)
+		} else {
+			_ = h.ConsumeMetrics(context.Background(), md) // refused or not
+		}
+		require.Equal(t, points, h.decided())
+	}
+	for _, name := range decisionNames {
+		require.Positive(t, h.values()["points{"+name+"}"], "%s happens", name)
+	}
+}
+
+// cancelledWhileWaiting gives a batch to the processor while another one has the turn of its last resource.
+func cancelledWhileWaiting(t *testing.T, p *gaugeDedup, md pmetric.Metrics) {
+	busy := p.batches.Get().(*batch)
+	require.NoError(t, busy.take(context.Background(), md))
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	require.ErrorIs(t, p.ConsumeMetrics(ctx, md), context.Canceled)
+	busy.leave()
+	p.recycle(busy)
+}
+
+// TestOnePointASeries: each series that was added to has one outgoing point a batch, where its first point was.
+func TestOnePointASeries(t *testing.T) {
+	s := newStream(3)
+	h := newHarness(t, createDefaultConfig().(*Config))
+	for range 200 {
+		all := s.events()
+		var want []string // series in the order of their first points
+		for _, e := range all {
+			if e.series[0] != 's' && !slices.Contains(want, e.key()) {
+				want = append(want, e.key())
+			}
+		}
+		out := &orderSink{}
+		h.gaugeDedup.next = out
+		require.NoError(t, h.ConsumeMetrics(context.Background(), s.batch(t, all, true)))
+		require.Equal(t, want, out.keys)
+	}
+}
+
+// orderSink writes down the series of all points that are no gauges.
+type orderSink struct {
+	consumerBase
+	keys []string
+}
+
+func (o *orderSink) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
+	for _, rm := range md.ResourceMetrics().All() {
+		rank, _ := rm.Resource().Attributes().Get("rank")
+		for _, m := range rm.ScopeMetrics().At(0).Metrics().All() {
+			if m.Type() != pmetric.MetricTypeGauge {
+				for range points(m) {
+					o.keys = append(o.keys, fmt.Sprintf("%s/%d", m.Name(), rank.Int()))
+				}
+			}
+		}
+	}
+	return nil
 }
