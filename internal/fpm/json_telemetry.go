@@ -1,0 +1,45 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fpm
+
+import (
+	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/plog"
+)
+
+// AppendRowLog adds the log record of a row. It differs from AppendLog in that
+// a row has no sequence number, but, with an envelope, a capture mode.
+func AppendRowLog(scope plog.ScopeLogs, body *BodyWriter, row *Row, at pcommon.Timestamp) {
+	entry := scope.LogRecords().AppendEmpty()
+	entry.SetTimestamp(at)
+	entry.SetObservedTimestamp(at)
+	entry.SetEventName(EventForwardPass)
+	attributes := entry.Attributes()
+	attributes.EnsureCapacity(3)
+	row.Record.Attributes().Put(attributes)
+	if !row.Flat {
+		attributes.PutStr(AttrCaptureMode, row.CaptureMode)
+	}
+	body.Fill(entry.Body().SetEmptyMap(), &row.Record)
+}
+
+// Sampled adds what a row of a sampled trace says: the gauges and fpm.messages.
+// Rows between it and the one before are missing on purpose, so that neither
+// losses nor tokens nor durations can be added up.
+func (w *WorkerMetrics) Sampled(pass Pass) {
+	record := pass.Record
+	attributes := record.Attributes()
+	for i := range Metrics[:Gauges] {
+		metric := &Metrics[i]
+		point := w.slots[i].Gauge().DataPoints().AppendEmpty()
+		point.SetTimestamp(pass.Time)
+		attributes.Put(point.Attributes())
+		if field := metric.Count(record); field != nil {
+			point.SetIntValue(*field)
+		} else {
+			point.SetDoubleValue(*metric.Value(record))
+		}
+	}
+	w.sum(slotMessages, attributes, pass.CounterStart, pass.Time, record.CounterID)
+}
