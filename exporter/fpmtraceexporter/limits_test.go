@@ -277,6 +277,29 @@ func TestManyMoreProducersThanOpenOnes(t *testing.T) {
 	}
 }
 
+// TestAProducerComesBackWhileItCloses: its new writer waits for the old one,
+// and takes the name over from it.
+func TestAProducerComesBackWhileItCloses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := &faults{}
+		release := make(chan struct{})
+		r := newRig(t, func(cfg *Config) { cfg.MaxOpenProducers = 2 }).start(fs)
+		fs.set(func(f *faults) { f.write = func() error { <-release; return nil } })
+		r.send("a", pass{counter: 1})
+		r.send("b", pass{counter: 1})
+		r.send("c", pass{counter: 1}) // a closes
+		r.send("a", pass{counter: 2}) // b closes
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Zero(t, r.sum("rows", ""))
+		close(release)
+		r.stop()
+		assert.Equal(t, []int64{1}, counters(r.rows("fpm.a.000000")))
+		assert.Equal(t, []int64{2}, counters(r.rows("fpm.a.000001")))
+		assert.Empty(t, r.said.All())
+	})
+}
+
 // TestClosingWritersAreBounded: with a disk that does not answer, ids that come
 // and go cost neither goroutines nor memory without end.
 func TestClosingWritersAreBounded(t *testing.T) {
