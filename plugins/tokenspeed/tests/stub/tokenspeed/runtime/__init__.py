@@ -1,0 +1,2 @@
+# Copyright The otelcol-fpm Authors
+# SPDX-License-Identifier: Apache-2.0
