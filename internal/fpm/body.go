@@ -47,8 +47,7 @@ func (b *BodyWriter) value(dst pcommon.Value) {
 	got, _ := w.peek()
 	switch got {
 	case kindBool:
-		value, _ := w.decoder.DecodeBool()
-		dst.SetBool(value)
+		dst.SetBool(w.boolean())
 	case kindInt:
 		value, _ := w.integer()
 		dst.SetInt(value)
@@ -73,7 +72,7 @@ func (b *BodyWriter) value(dst pcommon.Value) {
 			b.value(put(nested, key))
 		}
 	default: // nil: an empty value
-		_ = w.decoder.DecodeNil()
+		w.code()
 	}
 }
 
@@ -83,22 +82,40 @@ func put(dst pcommon.Map, key []byte) pcommon.Value {
 	return dst.PutEmpty(internKey(key))
 }
 
-// internKey gives the known keys without an allocation.
+// internKey gives the known keys without an allocation. A switch over constants
+// costs less than a map here.
 func internKey(key []byte) string {
-	if known, ok := knownKeys[string(key)]; ok {
-		return known
+	switch string(key) {
+	case keyVersion:
+		return keyVersion
+	case keyWorkerID:
+		return keyWorkerID
+	case keyDPRank:
+		return keyDPRank
+	case keyCounterID:
+		return keyCounterID
+	case keyTimingScope:
+		return keyTimingScope
+	case keyWallTime:
+		return keyWallTime
+	case keyScheduled:
+		return keyScheduled
+	case keyQueued:
+		return keyQueued
+	case keyNumPrefillRequests:
+		return keyNumPrefillRequests
+	case keySumPrefillTokens:
+		return keySumPrefillTokens
+	case keyVarPrefillLength:
+		return keyVarPrefillLength
+	case keySumPrefillKVTokens:
+		return keySumPrefillKVTokens
+	case keyNumDecodeRequests:
+		return keyNumDecodeRequests
+	case keySumDecodeKVTokens:
+		return keySumDecodeKVTokens
+	case keyVarDecodeKVTokens:
+		return keyVarDecodeKVTokens
 	}
 	return string(key)
 }
-
-var knownKeys = func() map[string]string {
-	keys := map[string]string{}
-	for _, key := range []string{
-		keyVersion, keyWorkerID, keyDPRank, keyCounterID, keyTimingScope, keyWallTime, keyScheduled, keyQueued,
-		keyNumPrefillRequests, keySumPrefillTokens, keyVarPrefillLength, keySumPrefillKVTokens,
-		keyNumDecodeRequests, keySumDecodeKVTokens, keyVarDecodeKVTokens,
-	} {
-		keys[key] = key
-	}
-	return keys
-}()

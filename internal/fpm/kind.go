@@ -27,7 +27,14 @@ var kindNames = [...]string{
 
 func (k kind) String() string { return kindNames[k] }
 
-// kindOf tells the family of the value that begins with a code byte.
+// kinds has the family of the value that begins with each code byte.
+var kinds = func() (table [256]kind) {
+	for code := range table {
+		table[code] = kindOf(byte(code))
+	}
+	return table
+}()
+
 func kindOf(code byte) kind {
 	switch {
 	case msgpcode.IsFixedNum(code):

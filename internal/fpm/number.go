@@ -12,28 +12,25 @@ import (
 
 // integer reads an int of any width that fits pdata.
 func (w *walker) integer() (int64, *RejectError) {
-	code, err := w.decoder.PeekCode()
-	if err != nil {
-		return 0, w.broken(err)
+	if rejected := w.expect(kindInt); rejected != nil {
+		return 0, rejected
 	}
-	if got := kindOf(code); got != kindInt {
-		return 0, unexpected(w.describe(got), kindInt.String())
-	}
-	if code == msgpcode.Uint64 {
-		value, err := w.decoder.DecodeUint64()
-		if err != nil {
-			return 0, w.broken(err)
+	code := w.code()
+	switch {
+	case msgpcode.IsFixedNum(code):
+		return int64(int8(code)), nil
+	case code <= msgpcode.Uint64:
+		value, rejected := w.unsigned(1 << (code - msgpcode.Uint8))
+		if rejected == nil && value > math.MaxInt64 {
+			rejected = outOfRange("", value)
 		}
-		if value > math.MaxInt64 {
-			return 0, outOfRange("", value)
-		}
-		return int64(value), nil
+		return int64(value), rejected
+	default:
+		size := 1 << (code - msgpcode.Int8)
+		value, rejected := w.unsigned(size)
+		unused := 64 - 8*size
+		return int64(value<<unused) >> unused, rejected
 	}
-	value, err := w.decoder.DecodeInt64()
-	if err != nil {
-		return 0, w.broken(err)
-	}
-	return value, nil
 }
 
 // count reads an int that may not be negative.
@@ -45,15 +42,18 @@ func (w *walker) count() (int64, *RejectError) {
 	return value, rejected
 }
 
-// float reads a float of either width. The caller has seen that one comes: an
-// int would be converted.
+// float reads a float of either width. The caller has seen that one comes.
 func (w *walker) float() (float64, *RejectError) {
-	value, err := w.decoder.DecodeFloat64()
-	if err != nil {
-		return 0, w.broken(err)
+	if w.code() == msgpcode.Float {
+		bits, rejected := w.unsigned(4)
+		return float64(math.Float32frombits(uint32(bits))), rejected
 	}
-	return value, nil
+	bits, rejected := w.unsigned(8)
+	return math.Float64frombits(bits), rejected
 }
+
+// boolean reads a boolean. The caller has seen that one comes.
+func (w *walker) boolean() bool { return w.code() == msgpcode.True }
 
 // measure reads a finite number that may not be negative: publishers put ints
 // into fields that are declared float.
