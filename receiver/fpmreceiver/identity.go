@@ -59,7 +59,8 @@ func newIdentities() *identities {
 }
 
 // settled reports that a message at now needs no new name for its rank. It is
-// all that a message costs here, as a rule.
+// all that a message costs here, as a rule. Who comes back after stale_after
+// asks for its name under the lock, where nobody can take it at the same moment.
 func (r *rank) settled(now int64) bool {
 	return r.contested || r.claim.owner.Load() == r && now < r.heardUntil.Load()
 }

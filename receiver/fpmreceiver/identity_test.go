@@ -202,6 +202,26 @@ func TestNoTwoEndpointsShareASeries(t *testing.T) {
 	})
 }
 
+// Who was heard a moment ago is not overlooked, however long it holds its name.
+func TestNameIsKeptWhileItsOwnerIsHeard(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := &logsSink{}
+		g := newRig(t, testConfig(func(c *Config) { c.DPSize = 2 }), nil, logs)
+		g.startWithoutIntake()
+		a, b := g.endpoint(0), g.endpoint(1)
+		a.Connected()
+		b.Connected()
+		send(a, busy("w", 0, 0))
+		time.Sleep(4900 * time.Millisecond)
+		send(a, busy("w", 0, 1))
+		time.Sleep(200 * time.Millisecond)
+		send(b, busy("w", 0, 0))
+		g.shutdown()
+		require.Len(t, g.warnings("heard on another endpoint too"), 1)
+		g.settled(3)
+	})
+}
+
 // A name that changes hands twice: times still increase, though the clock of the
 // messages of one endpoint runs ahead.
 func TestNameGoesToAndFro(t *testing.T) {
@@ -332,10 +352,11 @@ func TestTimingScopeChanges(t *testing.T) {
 		scoped("execute_model_cuda")
 		scoped("model_step_cuda")
 		time.Sleep(time.Minute)
+		scoped("third") // what has ended does not end again
 		g.shutdown()
 		all := metrics.points()
 		wellFormed(t, all)
-		assert.Equal(t, rangeOf(0, 4), counters(all))
+		assert.Equal(t, rangeOf(0, 5), counters(all))
 		ended := map[any]int{}
 		for _, p := range all {
 			if p.noValue {
@@ -344,6 +365,6 @@ func TestTimingScopeChanges(t *testing.T) {
 		}
 		assert.Equal(t, map[any]int{"execute_model_cuda": 2 * fpm.Gauges, "model_step_cuda": fpm.Gauges}, ended,
 			"what a batch leaves and takes up again does not end")
-		g.settled(5)
+		g.settled(6)
 	})
 }

@@ -135,6 +135,9 @@ func moody(seed uint64) func(context.Context, int) error {
 		case 3:
 			time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
 		case 4:
+			time.Sleep(time.Duration(random.IntN(3000)) * time.Millisecond)
+			return errNow
+		case 5:
 			if random.IntN(20) == 0 {
 				time.Sleep(30 * time.Second) // longer than Shutdown waits
 			}

@@ -93,6 +93,23 @@ func TestManyEndpointsThatAreNotThere(t *testing.T) {
 	}
 }
 
+// An engine that is not there is said once, not at each attempt; and once more
+// when it was there meanwhile.
+func TestAbsenceIsSaidOnce(t *testing.T) {
+	g := newRig(t, testConfig(func(c *Config) {
+		c.Dial = DialConfig{Timeout: time.Second, InitialBackoff: time.Millisecond, MaxBackoff: time.Millisecond}
+	}), nil, &logsSink{})
+	g.start()
+	time.Sleep(100 * time.Millisecond)
+	g.shutdown()
+	assert.Equal(t, 1, g.lines.FilterMessageSnippet("No connection").Len())
+	g.endpoint(0).Disconnected(net.ErrClosed)
+	assert.Equal(t, 1, g.lines.FilterMessageSnippet("No connection").Len())
+	g.endpoint(0).Connected()
+	g.endpoint(0).Disconnected(net.ErrClosed)
+	assert.Equal(t, 2, g.lines.FilterMessageSnippet("No connection").Len())
+}
+
 // burst writes a stream of passes, and then waits for the other side.
 func burst(rank, count int) func(net.Conn) {
 	return func(conn net.Conn) {

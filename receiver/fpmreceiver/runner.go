@@ -62,87 +62,61 @@ func (r *runner) run(ctx context.Context, stop <-chan struct{}) {
 	defer ticker.Stop()
 	waits := newRetries()
 	flushed := time.Now()
-	_, taken := r.once(ctx, 0) // says at the start that nothing is up
-	refused := !taken
+	taken := r.once(ctx, 0) // says at the start that nothing is up
 	for {
 		var (
 			retry  <-chan time.Time
 			tick   = ticker.C
 			enough = r.queue.enough
 		)
-		if refused {
-			retry, tick, enough = time.After(waits.NextBackOff()), nil, nil
-		} else {
+		if taken {
 			waits.Reset()
+		} else {
+			retry, tick, enough = time.After(waits.NextBackOff()), nil, nil
 		}
 		select {
 		case <-stop:
 			r.drain(ctx)
 			return
 		case <-enough:
-			refused = !r.flushWhole(ctx, stop)
+			taken = r.flushWhole(ctx)
 			continue
 		case <-tick:
 			if time.Since(flushed) < timeout {
-				_, taken = r.once(ctx, 0)
-				refused = !taken
+				r.once(ctx, 0)
 				continue
 			}
 		case <-retry:
 		}
 		flushed = time.Now()
-		refused = !r.flush(ctx, stop)
-	}
-}
-
-// flush delivers what waits when it is called, and what time alone brings. It
-// is false when the consumer refused for now.
-func (r *runner) flush(ctx context.Context, stop <-chan struct{}) bool {
-	for left := r.queue.length(); ; {
-		messages, taken := r.once(ctx, r.receiver.config.Batch.MaxMessages)
-		if !taken {
-			return false
-		}
-		if left -= messages; left <= 0 || messages == 0 || closed(stop) {
-			return r.flushWhole(ctx, stop)
-		}
+		taken = r.once(ctx, r.receiver.config.Batch.MaxMessages) && r.flushWhole(ctx)
 	}
 }
 
 // flushWhole delivers batches as long as a whole one waits. It is false when
 // the consumer refused for now.
-func (r *runner) flushWhole(ctx context.Context, stop <-chan struct{}) bool {
-	for r.queue.whole() && !closed(stop) {
-		if _, taken := r.once(ctx, r.receiver.config.Batch.MaxMessages); !taken {
+func (r *runner) flushWhole(ctx context.Context) bool {
+	for r.queue.whole() {
+		if !r.once(ctx, r.receiver.config.Batch.MaxMessages) {
 			return false
 		}
 	}
 	return true
 }
 
-func closed(stop <-chan struct{}) bool {
-	select {
-	case <-stop:
-		return true
-	default:
-		return false
-	}
-}
-
-// once hands on one batch of at most maxMessages; messages is how many there
-// were. taken is false when the consumer refused for now: then they are back in
-// the queue.
-func (r *runner) once(ctx context.Context, maxMessages int) (messages int, taken bool) {
+// once hands on one batch of at most maxMessages. It is false when the consumer
+// refused for now: the messages are back in the queue.
+func (r *runner) once(ctx context.Context, maxMessages int) bool {
 	r.mu.Lock()
 	r.batch = r.queue.take(r.batch[:0], maxMessages, maxBatchBytes)
-	messages = len(r.batch)
 	r.mu.Unlock()
 	err := r.pipe.deliver(ctx, r.batch)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.abandoned {
-		return messages, false
+		return false
 	}
+	messages := len(r.batch)
 	defer func() {
 		clear(r.batch)
 		r.batch = r.batch[:0]
@@ -151,17 +125,17 @@ func (r *runner) once(ctx context.Context, maxMessages int) (messages int, taken
 	case err == nil:
 		r.receiver.ledger.delivered(r.signal, messages)
 		r.settle(r.batch)
-		return messages, true
+		return true
 	case consumererror.IsPermanent(err):
 		r.drop(r.batch, droppedRefused)
 		r.warn(droppedRefused, "Messages dropped: the next consumer refused them for good", messages, zap.Error(err))
-		return messages, true
+		return true
 	default:
 		r.warn("retry", "The next consumer refused messages for now; trying again while the queue has room", messages, zap.Error(err))
 		if out := r.queue.restore(r.batch); len(out) > 0 {
 			r.dropFull(out)
 		}
-		return messages, false
+		return false
 	}
 }
 
@@ -169,7 +143,7 @@ func (r *runner) once(ctx context.Context, maxMessages int) (messages int, taken
 func (r *runner) drain(ctx context.Context) {
 	waits := newRetries()
 	for ctx.Err() == nil && r.queue.length() > 0 {
-		if _, taken := r.once(ctx, r.receiver.config.Batch.MaxMessages); taken {
+		if r.once(ctx, r.receiver.config.Batch.MaxMessages) {
 			continue
 		}
 		select {

@@ -222,6 +222,31 @@ func TestQueueFullDropsTheOldest(t *testing.T) {
 	})
 }
 
+// A batch comes back from a consumer that took its time to refuse it, and finds
+// the queue full: its oldest messages go.
+func TestRefusedBatchComesBackToAFullQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := &logsSink{}
+		logs.tell(func(_ context.Context, try int) error {
+			if try == 1 {
+				time.Sleep(time.Second)
+				return errNow
+			}
+			return nil
+		})
+		g := newRig(t, testConfig(func(c *Config) { c.QueueSize = 100 }), nil, logs)
+		g.startWithoutIntake()
+		e := g.endpoint(0)
+		e.Connected()
+		sendRange(e, 0, 119) // 50 are half of the queue: they go out at once
+		time.Sleep(10 * time.Second)
+		g.shutdown()
+		c := g.settled(120)
+		assert.EqualValues(t, 20, c.dropped["logs"][droppedQueueFull])
+		assert.Equal(t, rangeOf(20, 119), logCounters(logs.records()))
+	})
+}
+
 func TestQueueBytesDropTheOldest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		size := int64(len(busy("w", 0, 1000).payload()))

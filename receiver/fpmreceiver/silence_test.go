@@ -263,6 +263,25 @@ func TestSilenceBeforeTheFirstMessage(t *testing.T) {
 	})
 }
 
+// A counter that does not go on after a new connection has started over.
+func TestSameCounterOnANewConnection(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := &logsSink{}
+		g := newRig(t, testConfig(), nil, logs)
+		g.startWithoutIntake()
+		e := g.endpoint(0)
+		e.Connected()
+		send(e, busy("w", 0, 0), busy("w", 0, 0))
+		e.Disconnected(errNow)
+		e.Connected()
+		send(e, busy("w", 0, 0))
+		g.shutdown()
+		c := g.settled(3)
+		assert.EqualValues(t, 1, c.duplicate)
+		assert.EqualValues(t, 1, c.restarts)
+	})
+}
+
 // host keeps the status events it is told.
 type host struct {
 	component.Host
