@@ -53,6 +53,7 @@ $(OCB):
 
 .PHONY: test
 test: build $(VENV)/stamp ## run everything that fits a CI run
+	$(VENV)/bin/python -m pytest -q plugins/tokenspeed
 	FPM_TEST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -timeout 20m ./...
 
 .PHONY: test-race
@@ -61,6 +62,7 @@ test-race: $(VENV)/stamp ## run the components and their cores with the race det
 
 .PHONY: test-long
 test-long: build $(VENV)/stamp test-race ## test, plus kill loops and fuzzing time
+	FPM_TEST_LONG=1 $(VENV)/bin/python -m pytest -q plugins/tokenspeed
 	FPM_TEST_LONG=1 FPM_TEST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -timeout 120m ./...
 	$(MAKE) fuzz
 

@@ -24,7 +24,7 @@ func TestSampledModeWritesTheNewestAtEachInterval(t *testing.T) {
 			}
 			time.Sleep(100 * time.Millisecond)
 		}
-		time.Sleep(began.Add(interval).Sub(time.Now()) - time.Millisecond)
+		time.Sleep(time.Until(began.Add(interval)) - time.Millisecond)
 		synctest.Wait()
 		assert.Zero(t, r.sum("rows", outcomeWritten), "the first interval is not over")
 		time.Sleep(flush + 2*time.Millisecond)

@@ -282,9 +282,8 @@ func TestReconstructTellsIncompleteAndFoldedApart(t *testing.T) {
 func TestReconstructAcrossResourceEntries(t *testing.T) {
 	metrics := oneWorker(t)
 	want := rowsOfMetrics(t, NewReconstructor().Metrics(metrics))
-	first := metrics.ResourceMetrics().At(0)
 	second := metrics.ResourceMetrics().AppendEmpty()
-	first = metrics.ResourceMetrics().At(0)
+	first := metrics.ResourceMetrics().At(0)
 	first.Resource().CopyTo(second.Resource())
 	moved := second.ScopeMetrics().AppendEmpty()
 	n := 0

@@ -353,7 +353,7 @@ func TestValidateBody(t *testing.T) {
 		field  string
 	}{
 		{"v1", rootPairs, "", ""},
-		{"root keys in another order", pairs(append(append(pairs{}, rootPairs[2:]...), rootPairs[:2]...)), "", ""},
+		{"root keys in another order", append(append(pairs{}, rootPairs[2:]...), rootPairs[:2]...), "", ""},
 		{"empty worker_id", rootPairs.with("worker_id", ""), "", ""},
 		{"wall_time an int", rootPairs.with("wall_time", 1), "", ""},
 		{"variance an int", sched("var_prefill_length", 3), "", ""},

@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -143,5 +142,5 @@ func TestREADMENamesWhatTheBinaryHas(t *testing.T) {
 			assert.True(t, bytes.Contains(readme, []byte("`"+name+"`")), "README.md does not name %s of %s", name, kind)
 		}
 	}
-	assert.True(t, strings.Contains(string(readme), "about 137 MB"))
+	assert.Contains(t, string(readme), "about 137 MB")
 }
