@@ -31,11 +31,14 @@ type total struct {
 	assigned         []float64
 }
 
-// model are totals by series: producer, metric and label.
-type model map[string]*total
+// seriesKey is a series: its producer, its metric, and its label l, or what the
+// test takes for it.
+type seriesKey struct{ pid, metric, label string }
+
+type model map[seriesKey]*total
 
 func (m model) of(pid, metric, label string) *total {
-	key := pid + " " + metric + " " + label
+	key := seriesKey{pid, metric, label}
 	if m[key] == nil {
 		m[key] = &total{
 			sum: new(big.Float).SetPrec(2200), increments: new(big.Int),
@@ -70,11 +73,15 @@ func (n *total) fill(bucket int, count uint64) {
 type reading struct {
 	t      *testing.T
 	totals model
-	last   map[string]pcommon.Timestamp
+	last   map[*total]pcommon.Timestamp
+	label  func(pcommon.Map) string
 }
 
 func newReading(t *testing.T) *reading {
-	return &reading{t: t, totals: model{}, last: map[string]pcommon.Timestamp{}}
+	return &reading{t: t, totals: model{}, last: map[*total]pcommon.Timestamp{}, label: func(attributes pcommon.Map) string {
+		label, _ := attributes.Get("l")
+		return label.Str()
+	}}
 }
 
 func (r *reading) take(metrics pmetric.Metrics) {
@@ -91,16 +98,14 @@ func (r *reading) take(metrics pmetric.Metrics) {
 
 func (r *reading) metric(pid string, m pmetric.Metric) {
 	of := func(attributes pcommon.Map) *total {
-		label, _ := attributes.Get("l")
-		return r.totals.of(pid, m.Name(), label.Str())
+		return r.totals.of(pid, m.Name(), r.label(attributes))
 	}
 	switch m.Type() {
 	case pmetric.MetricTypeGauge:
 		for _, p := range m.Gauge().DataPoints().All() {
 			n := of(p.Attributes())
-			key := fmt.Sprintf("%p", n)
-			require.Greater(r.t, p.Timestamp(), r.last[key])
-			r.last[key] = p.Timestamp()
+			require.Greater(r.t, p.Timestamp(), r.last[n])
+			r.last[n] = p.Timestamp()
 			n.assigned = append(n.assigned, p.DoubleValue())
 		}
 	case pmetric.MetricTypeSum:
@@ -136,12 +141,11 @@ func (r *reading) metric(pid string, m pmetric.Metric) {
 
 // follows holds a delta point to the one before.
 func (r *reading) follows(n *total, start, at pcommon.Timestamp) {
-	key := fmt.Sprintf("%p", n)
-	if last, ok := r.last[key]; ok {
+	if last, ok := r.last[n]; ok {
 		require.Equal(r.t, last, start, "a hole between two points, or an overlap")
 	}
 	require.Greater(r.t, at, start)
-	r.last[key] = at
+	r.last[n] = at
 }
 
 type distributionRead interface {
@@ -162,22 +166,22 @@ func (n *total) distribution(p distributionRead) {
 // assertModel compares what came out with what went in.
 func assertModel(t *testing.T, want, got model) {
 	t.Helper()
-	require.Equal(t, slices.Sorted(maps.Keys(want)), slices.Sorted(maps.Keys(got)))
+	require.ElementsMatch(t, slices.Collect(maps.Keys(want)), slices.Collect(maps.Keys(got)))
 	for key, want := range want {
 		got := got[key]
-		assert.Equal(t, want.count, got.count, "%s: total weight in is total count out", key)
-		assert.Equal(t, want.inBuckets, got.inBuckets, "%s: buckets", key)
-		assert.Equal(t, want.min, got.min, key)
-		assert.Equal(t, want.max, got.max, key)
-		assert.Zero(t, want.increments.Cmp(got.increments), "%s: increments %s, %s", key, want.increments, got.increments)
-		assert.Equal(t, want.assigned, got.assigned, key)
-		assert.Equal(t, want.noSum, got.noSum, key)
+		assert.Equal(t, want.count, got.count, "%v: total weight in is total count out", "%v", key)
+		assert.Equal(t, want.inBuckets, got.inBuckets, "%v: buckets", "%v", key)
+		assert.Equal(t, want.min, got.min, "%v", key)
+		assert.Equal(t, want.max, got.max, "%v", key)
+		assert.Zero(t, want.increments.Cmp(got.increments), "%v: increments %s, %s", key, want.increments, got.increments)
+		assert.Equal(t, want.assigned, got.assigned, "%v", key)
+		assert.Equal(t, want.noSum, got.noSum, "%v", key)
 		if !want.noSum && want.sum.Sign() != 0 {
 			ratio, _ := new(big.Float).Quo(got.sum, want.sum).Float64()
-			assert.InDelta(t, 1, ratio, 1e-12, "%s: sum", key)
+			assert.InDelta(t, 1, ratio, 1e-12, "%v: sum", "%v", key)
 		}
-		if strings.Contains(key, " explicit ") {
-			assert.Equal(t, want.buckets, got.buckets[:len(want.buckets)], "%s: buckets", key)
+		if key.metric == "explicit" {
+			assert.Equal(t, want.buckets, got.buckets[:len(want.buckets)], "%v: buckets", "%v", key)
 		}
 	}
 }

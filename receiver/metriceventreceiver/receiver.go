@@ -34,12 +34,15 @@ type metricEventReceiver struct {
 	settings receiver.Settings
 	next     consumer.Metrics
 
+	// All below are made by Start.
+	log       *log
 	ledger    ledger
 	producers *producers
 	delivery  *delivery
-	server    *server // nil before a Start that succeeded
+	intake    *intake
+	server    *server
 
-	cancelDeliver context.CancelFunc
+	cancelDeliver context.CancelFunc // nil before, and after Shutdown
 	stopDelivery  chan struct{}
 	background    sync.WaitGroup // delivery and eviction
 }
@@ -59,6 +62,26 @@ func (r *metricEventReceiver) Start(ctx context.Context, host component.Host) er
 	if err != nil {
 		return err
 	}
+	listener, err := listen(ctx, endpoint, permissions)
+	if err != nil {
+		return err
+	}
+	if err := r.startDelivery(endpoint); err != nil {
+		listener.Close()
+		return err
+	}
+	connections := &connections{
+		intake: r.intake, ledger: r.ledger, log: r.log,
+		limits: zmtp.Limits{MaxMessageBytes: r.config.MaxMessageBytes, MaxFrames: maxFrames},
+		status: &status{host: host, endpoint: endpoint.String()},
+	}
+	connections.status.begin()
+	r.server.start(listener, connections.serve)
+	return nil
+}
+
+// startDelivery makes and starts all that needs no socket.
+func (r *metricEventReceiver) startDelivery(endpoint address) error {
 	report, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{
 		ReceiverID: r.settings.ID, Transport: transport, LongLivedCtx: true, ReceiverCreateSettings: r.settings,
 	})
@@ -69,42 +92,24 @@ func (r *metricEventReceiver) Start(ctx context.Context, host component.Host) er
 	if err != nil {
 		return err
 	}
-	listener, err := listen(ctx, endpoint, permissions)
-	if err != nil {
-		builder.Shutdown()
-		return err
-	}
-
-	warnings := &log{logger: r.settings.Logger}
+	maxEvents := r.config.Batch.MaxEvents
+	r.log = &log{logger: r.settings.Logger}
 	r.ledger = ledger{counters: builder}
 	r.producers = newProducers(r.config)
 	r.delivery = &delivery{
-		next: r.next, report: report, queue: newQueue(queueEvents, r.config.Batch.MaxEvents),
-		ledger: r.ledger, log: warnings,
-		timeout: r.config.Batch.Timeout, maxEvents: r.config.Batch.MaxEvents,
-		batch: batch{version: r.settings.BuildInfo.Version},
+		next: r.next, report: report, queue: newQueue(queueEvents, maxEvents), ledger: r.ledger, log: r.log,
+		timeout: r.config.Batch.Timeout, maxEvents: maxEvents, batch: batch{version: r.settings.BuildInfo.Version},
 	}
-	connections := &connections{
-		intake: &intake{
-			producers: r.producers, delivery: r.delivery, ledger: r.ledger, log: warnings,
-			endpoint: endpoint.String(), maxEvents: r.config.Batch.MaxEvents,
-		},
-		limits: zmtp.Limits{MaxMessageBytes: r.config.MaxMessageBytes, MaxFrames: maxFrames},
-		ledger: r.ledger, log: warnings,
-		status: &status{host: host, endpoint: endpoint.String()},
+	r.intake = &intake{
+		producers: r.producers, delivery: r.delivery, ledger: r.ledger, log: r.log,
+		endpoint: endpoint.String(), maxEvents: maxEvents,
 	}
-	r.server = &server{
-		listener: listener, endpoint: endpoint.String(), max: r.config.MaxConnections,
-		serve: connections.serve, ledger: r.ledger, log: warnings,
-	}
+	r.server = newServer(endpoint, r.config.MaxConnections, r.ledger, r.log)
 	if err := r.startTelemetry(); err != nil {
-		listener.Close()
 		builder.Shutdown()
-		r.server = nil
 		return err
 	}
 	r.ledger.begin()
-	connections.status.begin()
 
 	// The context lives longer than Start's own.
 	deliver, cancelDeliver := context.WithCancel(context.Background())
@@ -112,7 +117,6 @@ func (r *metricEventReceiver) Start(ctx context.Context, host component.Host) er
 	r.stopDelivery = make(chan struct{})
 	r.background.Go(func() { r.delivery.run(deliver, r.stopDelivery) })
 	r.background.Go(func() { r.evict(r.stopDelivery) })
-	r.server.start()
 	return nil
 }
 

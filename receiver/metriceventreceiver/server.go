@@ -28,14 +28,14 @@ const (
 // Invariant (TestConnectionsAreBounded): at most max connections are open, those
 // that still shake hands included.
 type server struct {
-	listener net.Listener
 	endpoint string
 	max      int
-	// serve owns the connection.
-	serve  func(net.Conn)
-	ledger ledger
-	log    *log
+	ledger   ledger
+	log      *log
 
+	listener net.Listener // nil before start
+	// serve serves a connection until it ends.
+	serve   func(net.Conn)
 	running sync.WaitGroup
 	stop    chan struct{}
 
@@ -44,10 +44,16 @@ type server struct {
 	closed bool
 }
 
-// start begins to accept.
-func (s *server) start() {
-	s.stop = make(chan struct{})
-	s.open = make(map[net.Conn]struct{})
+func newServer(endpoint address, limit int, ledger ledger, log *log) *server {
+	return &server{
+		endpoint: endpoint.String(), max: limit, ledger: ledger, log: log,
+		stop: make(chan struct{}), open: make(map[net.Conn]struct{}),
+	}
+}
+
+// start begins to accept. It owns the listener.
+func (s *server) start(listener net.Listener, serve func(net.Conn)) {
+	s.listener, s.serve = listener, serve
 	s.running.Go(s.accept)
 }
 
@@ -60,7 +66,9 @@ func (s *server) close() {
 	}
 	s.mu.Unlock()
 	close(s.stop)
-	s.listener.Close()
+	if s.listener != nil {
+		s.listener.Close()
+	}
 	s.running.Wait()
 }
 

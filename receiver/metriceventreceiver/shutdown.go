@@ -25,13 +25,14 @@ var errHanging = errors.New("the consumer did not return before the end of shutd
 // accepted, and returns within the deadline of ctx or shutdownTimeout, whichever
 // is first. What is not delivered by then is counted.
 func (r *metricEventReceiver) Shutdown(ctx context.Context) error {
-	if r.server == nil {
+	if r.cancelDeliver == nil {
 		return nil
 	}
-	r.server.close()
-	r.server = nil
+	cancel := r.cancelDeliver
+	r.cancelDeliver = nil
+	defer cancel()
 	defer r.ledger.counters.Shutdown()
-	defer r.cancelDeliver()
+	r.server.close()
 	close(r.stopDelivery)
 
 	left := shutdownTimeout
@@ -50,7 +51,7 @@ func (r *metricEventReceiver) Shutdown(ctx context.Context) error {
 	case <-time.After(left - settle):
 	case <-ctx.Done():
 	}
-	r.cancelDeliver()
+	cancel()
 	select {
 	case <-done:
 		return nil
