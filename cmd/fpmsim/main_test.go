@@ -20,6 +20,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.uber.org/goleak"
 
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 	"github.com/otelcol-fpm/otelcol-fpm/test/python"
 )
 
@@ -40,33 +41,10 @@ type line struct {
 	}
 }
 
-// freeBlock finds n adjacent free ports and returns the first.
-func freeBlock(t *testing.T, n int) int {
-	t.Helper()
-	for range 100 {
-		first, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		port := first.Addr().(*net.TCPAddr).Port
-		free := true
-		for i := 1; i < n && free; i++ {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
-			if free = err == nil; free {
-				_ = l.Close()
-			}
-		}
-		_ = first.Close()
-		if free {
-			return port
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
-}
-
 func TestLibzmqSubscriber(t *testing.T) {
 	interpreter := python.Path(t)
 	for name, endpoint := range map[string]string{
-		"tcp": fmt.Sprintf("tcp://127.0.0.1:%d", freeBlock(t, 2)),
+		"tcp": fmt.Sprintf("tcp://127.0.0.1:%d", ports.Block(t, 2)),
 		"ipc": "ipc://" + filepath.Join(t.TempDir(), "fpm"),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +98,7 @@ func TestLibzmqSubscriber(t *testing.T) {
 }
 
 func TestEndpointInUse(t *testing.T) {
-	port := freeBlock(t, 2)
+	port := ports.Block(t, 2)
 	l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+1))
 	require.NoError(t, err)
 	defer func() { _ = l.Close() }()

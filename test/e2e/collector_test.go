@@ -7,18 +7,18 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // patience bounds each wait for something that takes well under a second on an
@@ -63,10 +63,10 @@ type collector struct {
 // that are merged last.
 func quickstart(t *testing.T, endpoint string, ranks int, overrides ...string) *collector {
 	t.Helper()
-	ports := freePorts(t, 3)
+	first := ports.Block(t, 3)
 	c := &collector{
-		page:      fmt.Sprintf("127.0.0.1:%d", ports[0]),
-		telemetry: fmt.Sprintf("127.0.0.1:%d", ports[1]),
+		page:      fmt.Sprintf("127.0.0.1:%d", first),
+		telemetry: fmt.Sprintf("127.0.0.1:%d", first+1),
 		traces:    filepath.Join(t.TempDir(), "traces"),
 	}
 	own := fmt.Sprintf(`
@@ -80,7 +80,7 @@ service:
     metrics:
       readers:
         - pull: {exporter: {prometheus: {host: 127.0.0.1, port: %d, without_type_suffix: true, without_units: true, without_scope_info: true}}}
-`, endpoint, ranks, c.page, filepath.Join(c.traces, "dynamo-fpm"), ports[2], ports[1])
+`, endpoint, ranks, c.page, filepath.Join(c.traces, "dynamo-fpm"), first+2, first+1)
 
 	args := []string{"--feature-gates=+extension.healthcheck.useComponentStatus"}
 	for _, config := range append([]string{filepath.Join(root, "config", "quickstart.yaml"), own}, overrides...) {
@@ -141,49 +141,6 @@ func wait(t *testing.T, failure string, condition func() bool) {
 			t.Fatalf("%s within %v", failure, patience)
 		}
 	}
-}
-
-// freePorts finds n ports that nobody listens on.
-func freePorts(t *testing.T, n int) []int {
-	t.Helper()
-	ports := make([]int, n)
-	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		require.NoError(t, err)
-		defer func() { _ = l.Close() }()
-		ports[i] = l.Addr().(*net.TCPAddr).Port
-	}
-	return ports
-}
-
-// nextBlock keeps tests that run in parallel apart.
-var nextBlock atomic.Int64
-
-// freeBlock finds n adjacent ports that nobody listens on, below the range
-// from which the system hands out ports, and returns the first.
-func freeBlock(t *testing.T, n int) int {
-	t.Helper()
-	nextBlock.CompareAndSwap(0, int64(21000+os.Getpid()%1000*8))
-	for {
-		port := int(nextBlock.Add(int64(n))) - n
-		if port+n > 32000 {
-			break
-		}
-		free := true
-		for i := range n {
-			l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
-			if err != nil {
-				free = false
-				break
-			}
-			defer func() { _ = l.Close() }()
-		}
-		if free {
-			return port
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
 }
 
 // logBuffer collects output while it is read.

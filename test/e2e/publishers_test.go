@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // Every kind of publisher, from its socket to page and trace.
@@ -31,7 +33,7 @@ func TestPublishers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			const ranks, count = 2, 300
-			endpoint := tcp(freeBlock(t, ranks))
+			endpoint := tcp(ports.Block(t, ranks))
 			if row.ipc {
 				endpoint = "ipc://" + filepath.Join(t.TempDir(), "sglang-fpm")
 			}

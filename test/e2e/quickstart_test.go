@@ -12,6 +12,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // gauges are the gauges of the Prometheus page and the fields they show.
@@ -100,7 +102,7 @@ func tcp(port int) string { return fmt.Sprintf("tcp://127.0.0.1:%d", port) }
 // trace, and the page has counted each.
 func TestEveryMessageIsCountedAndTraced(t *testing.T) {
 	t.Parallel()
-	endpoint := tcp(freeBlock(t, 2))
+	endpoint := tcp(ports.Block(t, 2))
 	engine := publish(t, endpoint, "--ranks", "2", "--count", "2500", "--rate", "800",
 		"--heartbeat-every", "10", "--worker-id", "vllm-0")
 	c := quickstart(t, endpoint, 2)
@@ -149,7 +151,7 @@ func assertRowTimes(t *testing.T, rows []traceRow) {
 // good ones.
 func TestBadMessagesAreCounted(t *testing.T) {
 	t.Parallel()
-	endpoint := tcp(freeBlock(t, 2))
+	endpoint := tcp(ports.Block(t, 2))
 	engine := publish(t, endpoint, "--ranks", "2", "--count", "660", "--rate", "600", "--bad-every", "3")
 	c := quickstart(t, endpoint, 2)
 	engine.waitFor(t, "sent")
@@ -174,7 +176,7 @@ func TestBadMessagesAreCounted(t *testing.T) {
 // Segments read with every gzip, also while they are written.
 func TestSegmentsReadAtAnyTime(t *testing.T) {
 	t.Parallel()
-	endpoint := tcp(freeBlock(t, 1))
+	endpoint := tcp(ports.Block(t, 1))
 	engine := publish(t, endpoint, "--count", "3000", "--rate", "600")
 	c := quickstart(t, endpoint, 1, "\nexporters: {fpm_trace: {roll_bytes: 400000, max_segments: 100, flush_interval: 100ms}}")
 	seen := 0
@@ -207,7 +209,7 @@ func TestSegmentsReadAtAnyTime(t *testing.T) {
 // the page does not notice.
 func TestTraceQueueOverflows(t *testing.T) {
 	t.Parallel()
-	endpoint := tcp(freeBlock(t, 1))
+	endpoint := tcp(ports.Block(t, 1))
 	engine := publish(t, endpoint, "--count", "1200", "--rate", "400", "--worker-id", "vllm-0")
 	c := quickstart(t, endpoint, 1, "\nexporters: {fpm_trace: {queue_size: 50}}")
 	engine.waitFor(t, "sent")
@@ -228,7 +230,7 @@ func TestTraceQueueOverflows(t *testing.T) {
 // A sampled trace has a row an interval and rank, always the newest.
 func TestSampledTrace(t *testing.T) {
 	t.Parallel()
-	endpoint := tcp(freeBlock(t, 2))
+	endpoint := tcp(ports.Block(t, 2))
 	engine := publish(t, endpoint, "--ranks", "2", "--count", "1200", "--rate", "400", "--worker-id", "vllm-0")
 	c := quickstart(t, endpoint, 2, "\nexporters: {fpm_trace: {mode: sampled, sample_interval: 500ms}}")
 	engine.waitFor(t, "sent")

@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // maxBackoff is the receiver's longest pause between two attempts to connect,
@@ -26,7 +28,7 @@ const maxBackoff = 5*time.Second + 3*time.Second
 // loss, and data flows again.
 func TestEngineKilledAndRestarted(t *testing.T) {
 	t.Parallel()
-	endpoint := tcp(freeBlock(t, 2))
+	endpoint := tcp(ports.Block(t, 2))
 	args := []string{"--ranks", "2", "--rate", "200", "--worker-id", "vllm-0"}
 	first := publish(t, endpoint, args...)
 	c := quickstart(t, endpoint, 2)
@@ -79,7 +81,7 @@ func TestEngineKilledAndRestarted(t *testing.T) {
 func TestCollectorKilled(t *testing.T) {
 	t.Parallel()
 	const rate, limit = 300, 1200 * time.Millisecond
-	endpoint := tcp(freeBlock(t, 1))
+	endpoint := tcp(ports.Block(t, 1))
 	engine := publish(t, endpoint, "--rate", strconv.Itoa(rate), "--worker-id", "vllm-0")
 	c := quickstart(t, endpoint, 1)
 	c.until(t, "nothing was written", func(p page) bool { return p.sum(traced+"rows", "outcome", "written") > rate })
@@ -115,7 +117,7 @@ func TestCollectorKilled(t *testing.T) {
 // restarts are not.
 func TestSimulatedEngine(t *testing.T) {
 	t.Parallel()
-	endpoint := tcp(freeBlock(t, 2))
+	endpoint := tcp(ports.Block(t, 2))
 	c := quickstart(t, endpoint, 2)
 	sim := filepath.Join(t.TempDir(), "fpmsim")
 	out, err := exec.Command("go", "build", "-o", sim, root+"/cmd/fpmsim").CombinedOutput()

@@ -6,7 +6,6 @@ package stocktest
 import (
 	"context"
 	"fmt"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -139,13 +138,6 @@ func (e capturing) ConsumeMetrics(_ context.Context, md pmetric.Metrics) error {
 	md.CopyTo(kept)
 	e.c.captured = append(e.c.captured, kept)
 	return nil
-}
-
-func freeAddress(t *testing.T) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	defer l.Close()
-	return l.Addr().String()
 }
 
 func pipelineOf(receiver, processors, exporter string) string {

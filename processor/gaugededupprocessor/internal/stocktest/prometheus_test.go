@@ -4,6 +4,7 @@
 package stocktest
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -13,12 +14,14 @@ import (
 	"github.com/prometheus/common/model"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // TestPrometheusExporter: what is scraped is what the passes add up to, across batches, idle gaps in which the exporter
 // forgets the series, and a restart of the engine.
 func TestPrometheusExporter(t *testing.T) {
-	address := freeAddress(t)
+	address := fmt.Sprintf("127.0.0.1:%d", ports.One(t))
 	c := startCollector(t, `
 receivers: {inject: {}}
 processors: {gauge_dedup: {}}

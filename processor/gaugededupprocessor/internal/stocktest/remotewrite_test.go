@@ -23,6 +23,8 @@ import (
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // server is a real Prometheus server.
@@ -44,7 +46,7 @@ func startServer(t *testing.T) *server {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "prometheus.yml")
 	require.NoError(t, os.WriteFile(config, []byte("{}"), 0o600))
-	address := freeAddress(t)
+	address := fmt.Sprintf("127.0.0.1:%d", ports.One(t))
 	s := &server{t: t, url: "http://" + address, log: &bytes.Buffer{}}
 	cmd := exec.Command(binary,
 		"--config.file="+config, "--storage.tsdb.path="+filepath.Join(dir, "data"), "--web.listen-address="+address,
