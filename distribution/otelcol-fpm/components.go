@@ -41,6 +41,8 @@ import (
 	metricstransformprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/metricstransformprocessor"
 	groupbyattrsprocessor "github.com/open-telemetry/opentelemetry-collector-contrib/processor/groupbyattrsprocessor"
 	fpmreceiver "github.com/otelcol-fpm/otelcol-fpm/receiver/fpmreceiver"
+	metriceventreceiver "github.com/otelcol-fpm/otelcol-fpm/receiver/metriceventreceiver"
+	fpmtracereceiver "github.com/otelcol-fpm/otelcol-fpm/receiver/fpmtracereceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	prometheusreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 	receivercreator "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/receivercreator"
@@ -88,6 +90,8 @@ func components() (otelcol.Factories, error) {
 
 	factories.Receivers, err = otelcol.MakeFactoryMap[receiver.Factory](
 		fpmreceiver.NewFactory(),
+		metriceventreceiver.NewFactory(),
+		fpmtracereceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		prometheusreceiver.NewFactory(),
 		receivercreator.NewFactory(),
@@ -97,6 +101,8 @@ func components() (otelcol.Factories, error) {
 	}
 	factories.ReceiverModules = makeModulesMap(factories.Receivers, map[component.Type]string{
 		fpmreceiver.NewFactory().Type(): "github.com/otelcol-fpm/otelcol-fpm v0.0.0",
+		metriceventreceiver.NewFactory().Type(): "github.com/otelcol-fpm/otelcol-fpm v0.0.0",
+		fpmtracereceiver.NewFactory().Type(): "github.com/otelcol-fpm/otelcol-fpm v0.0.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.161.0",
 		prometheusreceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.161.0",
 		receivercreator.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/receivercreator v0.161.0",
