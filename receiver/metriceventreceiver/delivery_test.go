@@ -203,3 +203,27 @@ func TestShutdownWithoutStart(t *testing.T) {
 	g := newRig(t, &sink{})
 	g.shutdown()
 }
+
+// Idle series and producers are forgotten without anybody asking, and a
+// producer's telemetry with it.
+func TestIdleProducersLeave(t *testing.T) {
+	s := &sink{}
+	inBubble(t, s, func(c *Config) { c.ProducerTTL, c.SeriesTTL = time.Minute, 30*time.Second }, func(t *testing.T, g *rig) {
+		g.says(1, 0, observes(1))
+		g.says(2, 0, observes(1))
+		time.Sleep(25 * time.Second)
+		g.says(2, 1, observes(1))
+		time.Sleep(15 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, int64(1), g.counter("series", "")[""], "only that of the second is in use")
+		time.Sleep(40 * time.Second)
+		synctest.Wait()
+		assert.Equal(t, map[string]int64{"gpu-7:2:1600000000000000000": 2}, g.counter("producer_accepted", "producer"))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		assert.Equal(t, int64(0), g.counter("producers", "")[""])
+		g.says(2, 2, observes(1))
+		assert.Equal(t, map[string]int64{"gpu-7:2:1600000000000000000": 1}, g.counter("producer_accepted", "producer"))
+		g.ended(4)
+	})
+}

@@ -34,6 +34,7 @@ type intake struct {
 // message takes one message that left the socket at a time. It waits for
 // nothing but other messages of the same producer.
 func (in *intake) message(d *decoder, frames [][]byte, at time.Time) {
+	defer d.release()
 	m, rejected := d.open(frames)
 	if rejected != nil {
 		in.ledger.reject(rejected.reason, 1)
@@ -64,7 +65,6 @@ func (in *intake) message(d *decoder, frames [][]byte, at time.Time) {
 func (in *intake) events(d *decoder, m *message, p *producer, at time.Time) {
 	var (
 		rejections tally
-		good       int
 		next       chunk
 	)
 	for left := m.events; left > 0; left-- {
@@ -80,17 +80,14 @@ func (in *intake) events(d *decoder, m *message, p *producer, at time.Time) {
 		if next == nil {
 			next = make(chunk, 0, min(left, in.maxEvents))
 		}
-		good++
 		if next = append(next, accepted{s, e.timestamp, e.value, e.weight}); len(next) == in.maxEvents {
-			in.delivery.push(next)
+			in.accept(p, next)
 			next = nil
 		}
 	}
 	if len(next) > 0 {
-		in.delivery.push(next)
+		in.accept(p, next)
 	}
-	p.accepted += int64(good)
-	in.ledger.accept(good)
 	for r := range reasonCount {
 		if of := &rejections[r]; of.events > 0 {
 			in.ledger.reject(r, of.events)
@@ -98,4 +95,15 @@ func (in *intake) events(d *decoder, m *message, p *producer, at time.Time) {
 				zap.String("metric", show(of.metric)), zap.Error(of.rejection))
 		}
 	}
+}
+
+// accept queues events. The queue is bounded in events: a chunk that was made for
+// many and got few must not hold the room of many.
+func (in *intake) accept(p *producer, c chunk) {
+	if len(c) < cap(c)/2 {
+		c = append(make(chunk, 0, len(c)), c...)
+	}
+	p.accepted += int64(len(c))
+	in.ledger.accept(len(c))
+	in.delivery.push(c)
 }

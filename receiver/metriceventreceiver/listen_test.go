@@ -14,13 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// socketPath is short enough for a socket.
+// socketPath is the path of a socket to be, in a directory of its own.
 func socketPath(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "me")
-	require.NoError(t, err)
-	t.Cleanup(func() { os.RemoveAll(dir) })
-	return filepath.Join(dir, "s")
+	return filepath.Join(t.TempDir(), "s")
 }
 
 func TestListenAtSocket(t *testing.T) {

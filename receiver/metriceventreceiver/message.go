@@ -16,9 +16,9 @@ const (
 
 	// maxHostBytes is the longest name of a host.
 	maxHostBytes = 255
-	// maxResourceBytes bounds the text of a resource, which is remembered for
-	// each producer.
-	maxResourceBytes = 65536
+	// A resource is remembered for each producer.
+	maxResourceKeys  = 1024
+	maxResourceBytes = 65536 // of text
 )
 
 // Keys of the second frame.
@@ -27,13 +27,19 @@ const (
 	keyProducer     = "producer"
 	keySeq          = "seq"
 	keyDroppedTotal = "dropped_total"
-	keyResource     = "resource"
 	keyEvents       = "events"
+	keyResource     = "resource"
 
 	keyHost    = "host"
 	keyPID     = "pid"
 	keyStartNS = "start_ns"
 	keyRank    = "rank"
+)
+
+// The keys of its maps, those that must be there first.
+var (
+	messageKeys  = keys{all: []string{keyVersion, keyProducer, keySeq, keyDroppedTotal, keyEvents, keyResource}, required: 5}
+	producerKeys = keys{all: []string{keyHost, keyPID, keyStartNS, keyRank}, required: 3}
 )
 
 // producerKey tells producers apart: one is the sink of one engine process.
@@ -94,52 +100,36 @@ func (d *decoder) open(frames [][]byte) (message, *rejection) {
 	return m, nil
 }
 
+// release lets go of the message that was opened: a connection may be idle for
+// long after a large one.
+func (d *decoder) release() {
+	d.walk.reset(nil)
+	clear(d.labels[:cap(d.labels)])
+}
+
 // root reads the map; at is the offset of the events.
 func (d *decoder) root() (m message, at int, rejected *rejection) {
 	w := &d.walk
-	seen := map[string]bool{}
-	n, rejected := w.mapLen()
-	for ; n > 0 && rejected == nil; n-- {
-		var key []byte
-		if key, rejected = w.text(); rejected != nil {
-			break
-		}
-		known := ""
-		switch string(key) {
+	rejected = w.fields(1, messageKeys, func(key string) (rejected *rejection) {
+		switch key {
 		case keyVersion:
-			known, rejected = keyVersion, d.version()
+			rejected = d.version()
 		case keyProducer:
-			known = keyProducer
 			m.producer, rejected = d.producer()
 		case keySeq:
-			known = keySeq
 			m.seq, rejected = d.count(0)
 		case keyDroppedTotal:
-			known = keyDroppedTotal
 			m.droppedTotal, rejected = d.count(0)
 		case keyResource:
-			known = keyResource
 			m.resource, rejected = d.resource()
 		case keyEvents:
-			known, at = keyEvents, w.at()
+			at = w.at()
 			if m.events, rejected = w.arrayLen(); rejected == nil {
 				rejected = w.skipAll(m.events, 2)
 			}
-		default:
-			rejected = w.skip(2)
 		}
-		switch {
-		case rejected != nil:
-			under(rejected, known)
-		case seen[known]:
-			rejected = malformed(known, "the key twice", "it once")
-		case known != "":
-			seen[known] = true
-		}
-	}
-	if rejected == nil {
-		rejected = missing(seen, keyVersion, keyProducer, keySeq, keyDroppedTotal, keyEvents)
-	}
+		return rejected
+	})
 	if rejected == nil && m.seq > math.MaxInt64-int64(m.events) {
 		rejected = &rejection{rejectedOutOfRange, keySeq, m.seq, "with the events of the message at most 9223372036854775807"}
 	}
@@ -156,45 +146,21 @@ func (d *decoder) version() *rejection {
 	return rejected
 }
 
-func (d *decoder) producer() (key producerKey, rejected *rejection) {
-	w := &d.walk
-	seen := map[string]bool{}
-	n, rejected := w.mapLen()
-	for ; n > 0 && rejected == nil; n-- {
-		var name []byte
-		if name, rejected = w.text(); rejected != nil {
-			break
-		}
-		known := ""
-		switch string(name) {
+func (d *decoder) producer() (producer producerKey, rejected *rejection) {
+	rejected = d.walk.fields(2, producerKeys, func(key string) (rejected *rejection) {
+		switch key {
 		case keyHost:
-			known = keyHost
-			key.host, rejected = d.hostName()
+			producer.host, rejected = d.hostName()
 		case keyPID:
-			known = keyPID
-			key.pid, rejected = d.count(0)
+			producer.pid, rejected = d.count(0)
 		case keyStartNS:
-			known = keyStartNS
-			key.startNS, rejected = d.count(1)
+			producer.startNS, rejected = d.count(1)
 		case keyRank:
-			known = keyRank
 			_, rejected = d.count(0) // events say theirs as a label
-		default:
-			rejected = w.skip(3)
 		}
-		switch {
-		case rejected != nil:
-			under(rejected, known)
-		case seen[known]:
-			rejected = malformed(known, "the key twice", "it once")
-		case known != "":
-			seen[known] = true
-		}
-	}
-	if rejected == nil {
-		rejected = missing(seen, keyHost, keyPID, keyStartNS)
-	}
-	return key, rejected
+		return rejected
+	})
+	return producer, rejected
 }
 
 // hostName reads a string that is nearly always the same as in the message
@@ -234,6 +200,9 @@ func (d *decoder) resource() ([]byte, *rejection) {
 func eachAttribute(w *walker, do func(name string, value any)) *rejection {
 	size := 0
 	n, rejected := w.mapLen()
+	if rejected == nil && n > maxResourceKeys {
+		return malformed("", fmt.Sprintf("%d keys", n), fmt.Sprintf("at most %d", maxResourceKeys))
+	}
 	for ; n > 0 && rejected == nil; n-- {
 		var name []byte
 		if name, rejected = w.text(); rejected != nil {
@@ -280,27 +249,4 @@ func attributeValue(w *walker) (any, *rejection) {
 	default:
 		return nil, w.unexpected(got, want)
 	}
-}
-
-// missing rejects when a key was not seen.
-func missing(seen map[string]bool, keys ...string) *rejection {
-	for _, key := range keys {
-		if !seen[key] {
-			return malformed(key, "nothing", "the key to be there")
-		}
-	}
-	return nil
-}
-
-// under puts a rejection one key further down. Unknown keys are not named: the
-// whole is not readable then.
-func under(rejected *rejection, key string) *rejection {
-	switch {
-	case key == "":
-	case rejected.field == "":
-		rejected.field = key
-	default:
-		rejected.field = key + "." + rejected.field
-	}
-	return rejected
 }

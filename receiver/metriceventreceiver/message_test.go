@@ -5,6 +5,7 @@ package metriceventreceiver
 
 import (
 	"bytes"
+	"fmt"
 	"math"
 	"runtime"
 	"slices"
@@ -99,37 +100,38 @@ func TestRejectedMessages(t *testing.T) {
 		"version missing": {framesOf(good.without(keyVersion)), rejectedMalformed, "v", "nothing"},
 		"version twice":   {framesOf(append(good, pair{keyVersion, 1})), rejectedMalformed, "v", "the key twice"},
 
-		"producer missing":  {framesOf(good.without(keyProducer)), rejectedMalformed, "producer", "nothing"},
-		"producer string":   {framesOf(good.set(keyProducer, "gpu-7")), rejectedMalformed, "producer", `"gpu-7"`},
-		"host missing":      {framesOf(good.set(keyProducer, testProducer(1).without(keyHost))), rejectedMalformed, "producer.host", "nothing"},
-		"host empty":        {framesOf(good.set(keyProducer, testProducer(1).set(keyHost, ""))), rejectedMalformed, "producer.host", `""`},
-		"host too long":     {framesOf(good.set(keyProducer, testProducer(1).set(keyHost, strings.Repeat("h", 256)))), rejectedMalformed, "producer.host", `"` + strings.Repeat("h", 60) + `"… (256 bytes)`},
-		"host twice":        {framesOf(good.set(keyProducer, append(testProducer(1), pair{keyHost, "x"}))), rejectedMalformed, "producer.host", "the key twice"},
-		"pid negative":      {framesOf(good.set(keyProducer, testProducer(-1))), rejectedMalformed, "producer.pid", "-1"},
-		"pid missing":       {framesOf(good.set(keyProducer, testProducer(1).without(keyPID))), rejectedMalformed, "producer.pid", "nothing"},
-		"start_ns 0":        {framesOf(good.set(keyProducer, testProducer(1).set(keyStartNS, 0))), rejectedMalformed, "producer.start_ns", "0"},
-		"start_ns missing":  {framesOf(good.set(keyProducer, testProducer(1).without(keyStartNS))), rejectedMalformed, "producer.start_ns", "nothing"},
-		"rank string":       {framesOf(good.set(keyProducer, testProducer(1).set(keyRank, "0"))), rejectedMalformed, "producer.rank", `"0"`},
-		"pid out of range":  {framesOf(good.set(keyProducer, testProducer(1).set(keyPID, uint64(math.MaxUint64)))), rejectedOutOfRange, "producer.pid", "18446744073709551615"},
-		"seq negative":      {framesOf(good.set(keySeq, -1)), rejectedMalformed, "seq", "-1"},
-		"seq missing":       {framesOf(good.without(keySeq)), rejectedMalformed, "seq", "nothing"},
-		"seq out of range":  {framesOf(good.set(keySeq, uint64(math.MaxInt64)+1)), rejectedOutOfRange, "seq", "9223372036854775808"},
-		"seq with events":   {framesOf(good.set(keySeq, int64(math.MaxInt64))), rejectedOutOfRange, "seq", "9223372036854775807"},
-		"dropped negative":  {framesOf(good.set(keyDroppedTotal, -1)), rejectedMalformed, "dropped_total", "-1"},
-		"dropped float":     {framesOf(good.set(keyDroppedTotal, 1.5)), rejectedMalformed, "dropped_total", "1.5"},
-		"dropped missing":   {framesOf(good.without(keyDroppedTotal)), rejectedMalformed, "dropped_total", "nothing"},
-		"resource nil":      {framesOf(good.set(keyResource, nil)), rejectedMalformed, "resource", "nil"},
-		"resource array":    {framesOf(good.set(keyResource, []any{})), rejectedMalformed, "resource", "an array"},
-		"resource of array": {framesOf(good.set(keyResource, pairs{{"x", []any{}}})), rejectedMalformed, `resource."x"`, "an array"},
-		"resource of nil":   {framesOf(good.set(keyResource, pairs{{"x", nil}})), rejectedMalformed, `resource."x"`, "nil"},
-		"resource of NaN":   {framesOf(good.set(keyResource, pairs{{"x", math.NaN()}})), rejectedMalformed, `resource."x"`, "NaN"},
-		"resource no name":  {framesOf(good.set(keyResource, pairs{{"", 1}})), rejectedMalformed, "resource", "a name of 0 bytes, 0 of text so far"},
-		"resource too long": {framesOf(good.set(keyResource, pairs{{"x", strings.Repeat("x", 65536)}})), rejectedMalformed, "resource", "a name of 1 bytes, 65537 of text so far"},
-		"resource int":      {framesOf(good.set(keyResource, pairs{{"x", uint64(math.MaxUint64)}})), rejectedOutOfRange, `resource."x"`, "18446744073709551615"},
-		"events missing":    {framesOf(good.without(keyEvents)), rejectedMalformed, "events", "nothing"},
-		"events map":        {framesOf(good.set(keyEvents, pairs{})), rejectedMalformed, "events", "a map"},
-		"events nil":        {framesOf(good.set(keyEvents, nil)), rejectedMalformed, "events", "nil"},
-		"events twice":      {framesOf(append(good, pair{keyEvents, []any{}})), rejectedMalformed, "events", "the key twice"},
+		"producer missing":      {framesOf(good.without(keyProducer)), rejectedMalformed, "producer", "nothing"},
+		"producer string":       {framesOf(good.set(keyProducer, "gpu-7")), rejectedMalformed, "producer", `"gpu-7"`},
+		"host missing":          {framesOf(good.set(keyProducer, testProducer(1).without(keyHost))), rejectedMalformed, "producer.host", "nothing"},
+		"host empty":            {framesOf(good.set(keyProducer, testProducer(1).set(keyHost, ""))), rejectedMalformed, "producer.host", `""`},
+		"host too long":         {framesOf(good.set(keyProducer, testProducer(1).set(keyHost, strings.Repeat("h", 256)))), rejectedMalformed, "producer.host", `"` + strings.Repeat("h", 60) + `"… (256 bytes)`},
+		"host twice":            {framesOf(good.set(keyProducer, append(testProducer(1), pair{keyHost, "x"}))), rejectedMalformed, "producer.host", "the key twice"},
+		"pid negative":          {framesOf(good.set(keyProducer, testProducer(-1))), rejectedMalformed, "producer.pid", "-1"},
+		"pid missing":           {framesOf(good.set(keyProducer, testProducer(1).without(keyPID))), rejectedMalformed, "producer.pid", "nothing"},
+		"start_ns 0":            {framesOf(good.set(keyProducer, testProducer(1).set(keyStartNS, 0))), rejectedMalformed, "producer.start_ns", "0"},
+		"start_ns missing":      {framesOf(good.set(keyProducer, testProducer(1).without(keyStartNS))), rejectedMalformed, "producer.start_ns", "nothing"},
+		"rank string":           {framesOf(good.set(keyProducer, testProducer(1).set(keyRank, "0"))), rejectedMalformed, "producer.rank", `"0"`},
+		"pid out of range":      {framesOf(good.set(keyProducer, testProducer(1).set(keyPID, uint64(math.MaxUint64)))), rejectedOutOfRange, "producer.pid", "18446744073709551615"},
+		"seq negative":          {framesOf(good.set(keySeq, -1)), rejectedMalformed, "seq", "-1"},
+		"seq missing":           {framesOf(good.without(keySeq)), rejectedMalformed, "seq", "nothing"},
+		"seq out of range":      {framesOf(good.set(keySeq, uint64(math.MaxInt64)+1)), rejectedOutOfRange, "seq", "9223372036854775808"},
+		"seq with events":       {framesOf(good.set(keySeq, int64(math.MaxInt64))), rejectedOutOfRange, "seq", "9223372036854775807"},
+		"dropped negative":      {framesOf(good.set(keyDroppedTotal, -1)), rejectedMalformed, "dropped_total", "-1"},
+		"dropped float":         {framesOf(good.set(keyDroppedTotal, 1.5)), rejectedMalformed, "dropped_total", "1.5"},
+		"dropped missing":       {framesOf(good.without(keyDroppedTotal)), rejectedMalformed, "dropped_total", "nothing"},
+		"resource nil":          {framesOf(good.set(keyResource, nil)), rejectedMalformed, "resource", "nil"},
+		"resource array":        {framesOf(good.set(keyResource, []any{})), rejectedMalformed, "resource", "an array"},
+		"resource of array":     {framesOf(good.set(keyResource, pairs{{"x", []any{}}})), rejectedMalformed, `resource."x"`, "an array"},
+		"resource of nil":       {framesOf(good.set(keyResource, pairs{{"x", nil}})), rejectedMalformed, `resource."x"`, "nil"},
+		"resource of NaN":       {framesOf(good.set(keyResource, pairs{{"x", math.NaN()}})), rejectedMalformed, `resource."x"`, "NaN"},
+		"resource no name":      {framesOf(good.set(keyResource, pairs{{"", 1}})), rejectedMalformed, "resource", "a name of 0 bytes, 0 of text so far"},
+		"resource too long":     {framesOf(good.set(keyResource, pairs{{"x", strings.Repeat("x", 65536)}})), rejectedMalformed, "resource", "a name of 1 bytes, 65537 of text so far"},
+		"resource of 1025 keys": {framesOf(good.set(keyResource, numbered(1025))), rejectedMalformed, "resource", "1025 keys"},
+		"resource int":          {framesOf(good.set(keyResource, pairs{{"x", uint64(math.MaxUint64)}})), rejectedOutOfRange, `resource."x"`, "18446744073709551615"},
+		"events missing":        {framesOf(good.without(keyEvents)), rejectedMalformed, "events", "nothing"},
+		"events map":            {framesOf(good.set(keyEvents, pairs{})), rejectedMalformed, "events", "a map"},
+		"events nil":            {framesOf(good.set(keyEvents, nil)), rejectedMalformed, "events", "nil"},
+		"events twice":          {framesOf(append(good, pair{keyEvents, []any{}})), rejectedMalformed, "events", "the key twice"},
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -147,6 +149,32 @@ func TestRejectedMessages(t *testing.T) {
 		_, rejected := d.open(framesOf(good.set("x", deep)))
 		assert.Nil(t, rejected, "%v", rejected)
 	})
+}
+
+func numbered(n int) pairs {
+	var all pairs
+	for i := range n {
+		all = append(all, pair{fmt.Sprint("k", i), i})
+	}
+	return all
+}
+
+// Between messages a decoder holds nothing of the last one.
+func TestReleasedDecoderHoldsNothing(t *testing.T) {
+	var d decoder
+	m, rejected := d.open(framesOf(wireMessage(1, 0, 0, wireEvent(nil))))
+	require.Nil(t, rejected)
+	for range m.events {
+		_, _ = d.next()
+	}
+	require.NotEmpty(t, d.labels)
+	d.release()
+	assert.Nil(t, d.walk.payload)
+	for _, l := range d.labels[:cap(d.labels)] {
+		assert.Equal(t, label{}, l)
+	}
+	_, rejected = d.open(framesOf(wireMessage(1, 0, 0, wireEvent(nil))))
+	assert.Nil(t, rejected)
 }
 
 func TestMessageCutShort(t *testing.T) {

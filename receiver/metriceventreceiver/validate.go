@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -49,7 +50,7 @@ func (p *problemList) add(key, got, want string) {
 
 func (p *problemList) between(key string, value, least, most int64) {
 	if value < least || value > most {
-		p.add(key, fmt.Sprint(value), fmt.Sprintf("%d to %d", least, most))
+		p.add(key, strconv.FormatInt(value, 10), fmt.Sprintf("%d to %d", least, most))
 	}
 }
 
