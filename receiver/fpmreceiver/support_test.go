@@ -217,11 +217,7 @@ func (g *rig) points(name string, each func(attribute.Set, int64)) {
 
 // warnings are the log lines that contain a text.
 func (g *rig) warnings(text string) []observer.LoggedEntry {
-	var found []observer.LoggedEntry
-	for _, line := range g.lines.FilterLevelExact(zapcore.WarnLevel).FilterMessageSnippet(text).All() {
-		found = append(found, line)
-	}
-	return found
+	return g.lines.FilterLevelExact(zapcore.WarnLevel).FilterMessageSnippet(text).All()
 }
 
 // pass is a forward pass as an engine encodes it.

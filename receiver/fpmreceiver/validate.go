@@ -9,6 +9,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -49,7 +50,7 @@ func (c *Config) Validate() error {
 	problems.positive("queue_bytes", c.QueueBytes)
 	problems.positive("max_message_bytes", c.MaxMessageBytes)
 	if c.QueueBytes > 0 && c.MaxMessageBytes > c.QueueBytes {
-		problems.add("max_message_bytes", fmt.Sprint(c.MaxMessageBytes), fmt.Sprintf("at most queue_bytes (%d)", c.QueueBytes))
+		problems.add("max_message_bytes", strconv.FormatInt(c.MaxMessageBytes, 10), fmt.Sprintf("at most queue_bytes (%d)", c.QueueBytes))
 	}
 	problems.duration("dial::timeout", c.Dial.Timeout)
 	problems.duration("dial::initial_backoff", c.Dial.InitialBackoff)
@@ -70,7 +71,7 @@ func (p *problemList) add(key, got, want string) {
 
 func (p *problemList) positive(key string, value int64) {
 	if value < 1 {
-		p.add(key, fmt.Sprint(value), "1 or more")
+		p.add(key, strconv.FormatInt(value, 10), "1 or more")
 	}
 }
 
@@ -94,7 +95,7 @@ func (p *problemList) engine(engine namedEngine, taken map[string]string) {
 	settings, key := engine.config, engine.name
 	p.positive(key+"dp_size", int64(settings.DPSize))
 	if settings.DPStartRank < 0 {
-		p.add(key+"dp_start_rank", fmt.Sprint(settings.DPStartRank), "0 or more")
+		p.add(key+"dp_start_rank", strconv.Itoa(settings.DPStartRank), "0 or more")
 	}
 	base, err := parseEndpoint(settings.Endpoint)
 	if err != nil {
@@ -143,7 +144,7 @@ func (p *problemList) histogram(c *HistogramConfig) {
 		}
 	}
 	if exponential := c.Exponential.Get(); exponential != nil && (exponential.MaxSize < 2 || exponential.MaxSize > maxExponentialSize) {
-		p.add("histogram::exponential::max_size", fmt.Sprint(exponential.MaxSize), fmt.Sprintf("2 to %d", maxExponentialSize))
+		p.add("histogram::exponential::max_size", strconv.Itoa(int(exponential.MaxSize)), fmt.Sprintf("2 to %d", maxExponentialSize))
 	}
 }
 
