@@ -1,0 +1,63 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pipelines
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/component"
+	"go.opentelemetry.io/collector/component/componenttest"
+	"go.opentelemetry.io/collector/confmap"
+	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/receiver"
+	"go.opentelemetry.io/collector/receiver/otlpreceiver"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
+)
+
+// backend takes metrics over OTLP/HTTP with the Collector's own receiver.
+type backend struct {
+	consumertest.MetricsSink
+	address string
+}
+
+func startBackend(t *testing.T) *backend {
+	t.Helper()
+	b := &backend{address: harness.Address(t)}
+	factory := otlpreceiver.NewFactory()
+	config := factory.CreateDefaultConfig()
+	require.NoError(t, confmap.NewFromStringMap(map[string]any{
+		"protocols": map[string]any{"http": map[string]any{"endpoint": b.address}},
+	}).Unmarshal(config))
+	otlp, err := factory.CreateMetrics(t.Context(), receiver.Settings{
+		ID: component.NewID(factory.Type()), TelemetrySettings: componenttest.NewNopTelemetrySettings(),
+	}, config, &b.MetricsSink)
+	require.NoError(t, err)
+	require.NoError(t, otlp.Start(t.Context(), componenttest.NewNopHost()))
+	t.Cleanup(func() { require.NoError(t, otlp.Shutdown(t.Context())) })
+	return b
+}
+
+// counts are the latest counts of the cumulative histograms of a metric, by
+// rank.
+func (b *backend) counts(metric string) map[int64]uint64 {
+	counts := map[int64]uint64{}
+	for _, batch := range b.AllMetrics() {
+		for _, rm := range batch.ResourceMetrics().All() {
+			for _, sm := range rm.ScopeMetrics().All() {
+				for _, m := range sm.Metrics().All() {
+					if m.Name() != metric {
+						continue
+					}
+					for _, p := range m.Histogram().DataPoints().All() {
+						rank, _ := p.Attributes().Get("fpm.dp_rank")
+						counts[rank.Int()] = max(counts[rank.Int()], p.Count())
+					}
+				}
+			}
+		}
+	}
+	return counts
+}

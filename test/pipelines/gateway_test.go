@@ -1,0 +1,187 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package pipelines
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
+)
+
+// gateway is a Collector with config/gateway.yaml that can be stopped and
+// started again at the same address.
+type gateway struct {
+	*harness.Collector
+	config     harness.CollectorConfig
+	grpc, page string
+	traces     string
+	behind     *backend
+	// before are the rows that earlier processes wrote.
+	before int
+}
+
+func newGateway(t *testing.T) *gateway {
+	t.Helper()
+	dir := t.TempDir()
+	g := &gateway{
+		grpc: harness.Address(t), page: harness.Address(t),
+		traces: filepath.Join(dir, "run", "traces", "gateway-fpm"),
+		behind: startBackend(t),
+	}
+	g.config = harness.CollectorConfig{
+		File: "gateway.yaml",
+		Override: fmt.Sprintf(`
+receivers: {otlp: {protocols: {grpc: {endpoint: %q}, http: {endpoint: %q}}}}
+exporters: {prometheus: {endpoint: %q}}
+`, g.grpc, harness.Address(t), g.page),
+		Env: []string{"OTLP_HTTP_ENDPOINT=http://" + g.behind.address},
+		Dir: dir,
+	}
+	return g
+}
+
+func (g *gateway) start(t *testing.T) {
+	t.Helper()
+	g.before = len(harness.Rows(t, g.traces))
+	g.Collector = harness.StartCollector(t, g.config)
+}
+
+// assertHasAll checks that all three backends of the gateway got everything.
+func (g *gateway) assertHasAll(t *testing.T, sent map[int][]harness.Sent, labels ...string) {
+	t.Helper()
+	assertTotals(t, harness.Scrape(t, g.page), sent, labels...)
+	want := map[int64]uint64{}
+	for rank, messages := range sent {
+		want[int64(rank)] = uint64(harness.TotalsOf(messages).Passes)
+	}
+	harness.Wait(t, "the backend behind the gateway lacks something", func() bool {
+		return assert.ObjectsAreEqual(want, g.behind.counts("fpm.step.duration"))
+	})
+}
+
+// rows waits for n rows in the gateway's trace.
+func (g *gateway) rows(t *testing.T, n int) {
+	t.Helper()
+	g.Until(t, fmt.Sprintf("the gateway does not write %d rows", n), func(p harness.Page) bool {
+		return g.before+p.Count("otelcol_exporter_fpm_trace_rows", "outcome", "written") >= n
+	})
+}
+
+// An agent that sends its metrics raw, and one that ran gauge_dedup: the gateway
+// gives all of both to each of its backends.
+func TestGateway(t *testing.T) {
+	t.Parallel()
+	const ranks, count = 2, 300
+	g := newGateway(t)
+	g.start(t)
+	engines := map[string]*harness.Publisher{}
+	for _, agent := range []struct{ name, processors string }{
+		{"raw", "[]"},
+		{"deduped", "[gauge_dedup]"},
+	} {
+		endpoint := harness.TCP(harness.Ports(t, ranks))
+		engine := harness.Publish(t, endpoint, ranks, count, 300, "--worker-id", agent.name)
+		collector := harness.StartCollector(t, harness.CollectorConfig{File: fpmAt(endpoint, ranks) + fmt.Sprintf(`
+processors: {gauge_dedup: }
+exporters: {otlp_grpc: {endpoint: %q, tls: {insecure: true}, sending_queue: {num_consumers: 1}}}
+extensions: {health_check: {http: {status: {enabled: true}}}}
+service:
+  extensions: [health_check]
+  pipelines:
+    metrics: {receivers: [fpm], processors: %s, exporters: [otlp_grpc]}
+    logs: {receivers: [fpm], exporters: [otlp_grpc]}
+`, g.grpc, agent.processors)})
+		engine.WaitForLine(t, "sent")
+		collector.Delivered(t, "metrics", ranks*count)
+		collector.Delivered(t, "logs", ranks*count)
+		collector.Stop(t)
+		g.assertHasAll(t, engine.Sent(t), "instance", agent.name)
+		engines[agent.name] = engine
+	}
+	g.Stop(t)
+	rows := harness.Rows(t, g.traces)
+	for name, engine := range engines {
+		assertRows(t, slices.DeleteFunc(slices.Clone(rows), func(r harness.Row) bool {
+			return r.Event.Source.ProducerID != name
+		}), engine.Sent(t))
+	}
+}
+
+// The gateway is away while the engine works: what the agent's queue on disk
+// holds arrives when it is back, each row once, in order.
+func TestGatewayOutage(t *testing.T) {
+	t.Parallel()
+	g, agent, engine := outage(t)
+	g.start(t)
+	g.rows(t, sentOf(engine.Sent(t)))
+	agent.Stop(t)
+	g.assertHasAll(t, engine.Sent(t))
+	g.Stop(t)
+	assertRows(t, harness.Rows(t, g.traces), engine.Sent(t))
+}
+
+// The agent is restarted while the gateway is away: its queue is still there. A
+// batch that was on its way is sent again at the end, so rows keep their
+// number but not their order.
+func TestGatewayOutageAndAgentRestart(t *testing.T) {
+	t.Parallel()
+	g, agent, engine := outage(t)
+	agent.Stop(t)
+	g.start(t)
+	agent = harness.StartCollector(t, agent.Config)
+	g.rows(t, sentOf(engine.Sent(t)))
+	agent.Stop(t)
+	g.assertHasAll(t, engine.Sent(t))
+	g.Stop(t)
+	rows := harness.Rows(t, g.traces)
+	slices.SortStableFunc(rows, func(a, b harness.Row) int {
+		return int(a.Record(t).CounterID - b.Record(t).CounterID)
+	})
+	assertRows(t, rows, engine.Sent(t))
+}
+
+// outage runs an engine, an agent with config/otlp-gateway.yaml and a gateway
+// that goes away in the middle. It returns when everything is in the agent.
+func outage(t *testing.T) (*gateway, *harness.Collector, *harness.Publisher) {
+	t.Helper()
+	const ranks, count = 2, 1200
+	g := newGateway(t)
+	g.start(t)
+	endpoint := harness.TCP(harness.Ports(t, ranks))
+	engine := harness.Publish(t, endpoint, ranks, count, 300)
+	agent := harness.StartCollector(t, harness.CollectorConfig{
+		File: "otlp-gateway.yaml",
+		// Without it the agent waits up to 30 s before it looks for the gateway again.
+		Override: fpmAt(endpoint, ranks) + "exporters: {otlp_grpc: {retry_on_failure: {max_interval: 1s}}}",
+		Env:      []string{"OTLP_ENDPOINT=" + g.grpc},
+	})
+	g.rows(t, ranks*count/4)
+	g.Stop(t)
+	gone := time.Now()
+	require.Less(t, len(harness.Rows(t, g.traces)), ranks*count, "the engine has ended before the gateway")
+	engine.WaitForLine(t, "sent")
+	agent.Delivered(t, "metrics", ranks*count)
+	agent.Delivered(t, "logs", ranks*count)
+	agent.Until(t, "nothing waits in the agent", func(p harness.Page) bool {
+		return p.Sum("otelcol_exporter_queue_size", "data_type", "logs") > 0 && time.Since(gone) > 3*time.Second
+	})
+	files, err := filepath.Glob(filepath.Join(agent.Dir, "run", "queue", "*"))
+	require.NoError(t, err)
+	require.NotEmpty(t, files, "the queue is not on disk")
+	return g, agent, engine
+}
+
+func sentOf(sent map[int][]harness.Sent) (n int) {
+	for _, messages := range sent {
+		n += len(messages)
+	}
+	return n
+}
