@@ -26,17 +26,14 @@ const (
 // rows before it that its signal's consumer has taken or refused for good.
 func (r *reader) flush(ctx context.Context) bool {
 	b := &r.batch
-	if b.empty() {
-		return true
+	if r.over || b.empty() {
+		return !r.over
 	}
 	settled := true
 	var taken [signalCount]bool
 	for s := range r.pipes {
 		taken[s] = r.deliver(ctx, signal(s))
 		settled = settled && taken[s]
-	}
-	if ctx.Err() != nil && !settled {
-		return false // the time of the shutdown is over
 	}
 	for _, f := range b.files {
 		for s := range taken {
@@ -50,6 +47,7 @@ func (r *reader) flush(ctx context.Context) bool {
 	}
 	r.stored(r.store.save(ctx, b.files))
 	if !settled {
+		r.over = true
 		return false
 	}
 	r.ledger.settled(&b.tally)

@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensiontest"
+	"go.opentelemetry.io/collector/extension/xextension/storage"
 	"go.opentelemetry.io/collector/pdata/plog"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
@@ -54,6 +55,8 @@ type rig struct {
 	parts     []component.Component
 	storage   extension.Extension
 	core      *traceReceiver
+	gate      *exitGate // nil: the process's own
+	halted    bool
 }
 
 // newRig makes a receiver with pipelines of both signals that is not started
@@ -98,6 +101,14 @@ func (r *rig) start() *rig {
 		r.parts = append(r.parts, part)
 	}
 	r.core = instances.byConfig[r.cfg]
+	if r.gate != nil {
+		r.core.exit = r.gate
+	}
+	r.t.Cleanup(func() { // of a test that failed half-way
+		if !r.halted {
+			r.halt()
+		}
+	})
 	for _, part := range r.parts {
 		require.NoError(r.t, part.Start(context.Background(), r.host))
 	}
@@ -114,6 +125,7 @@ func (r *rig) stop() {
 // halt stops the receiver wherever it is.
 func (r *rig) halt() {
 	r.t.Helper()
+	r.halted = true
 	for _, part := range r.parts {
 		require.NoError(r.t, part.Shutdown(context.Background()))
 	}
@@ -170,12 +182,20 @@ func (r *rig) appendBytes(path string, bytes []byte) {
 func pack(t testing.TB, text string) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	writer := gzip.NewWriter(&out)
-	_, err := writer.Write([]byte(text))
+	packer.Lock()
+	defer packer.Unlock()
+	packer.Reset(&out)
+	_, err := packer.Write([]byte(text))
 	require.NoError(t, err)
-	require.NoError(t, writer.Close())
+	require.NoError(t, packer.Close())
 	return out.Bytes()
 }
+
+// packer is large, and tests write thousands of members.
+var packer = struct {
+	sync.Mutex
+	*gzip.Writer
+}{Writer: gzip.NewWriter(nil)}
 
 // rowOf is a row in short.
 type rowOf struct {
@@ -416,3 +436,14 @@ func once(c *Config) { c.Mode = modeOnce }
 
 // withStorage sets a storage.
 func withStorage(c *Config) { c.Storage = &storageID }
+
+// storedKeys lists what the storage holds.
+func storedKeys(t testing.TB, r *rig) (keys []string) {
+	t.Helper()
+	walker := r.core.reader.store.client.(storage.Walker)
+	require.NoError(t, walker.Walk(context.Background(), func(key string, _ []byte) ([]*storage.Operation, error) {
+		keys = append(keys, key)
+		return nil, nil
+	}))
+	return keys
+}

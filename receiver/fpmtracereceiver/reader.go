@@ -43,6 +43,9 @@ type reader struct {
 	rows    *fpm.RowReader
 	ranks   *ranks
 	batch   batch
+	// over: the receiver was stopped while a consumer refused the batch. Who has
+	// taken it must not get it again.
+	over bool
 
 	progress         progress
 	followed, unread atomic.Int64

@@ -14,7 +14,6 @@ import (
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
 	"go.opentelemetry.io/otel/metric"
-	"go.uber.org/zap"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
 	"github.com/otelcol-fpm/otelcol-fpm/receiver/fpmtracereceiver/internal/metadata"
@@ -182,8 +181,7 @@ func (r *traceReceiver) shutdown(ctx context.Context) error {
 		if !ended(max(settle, settleTime/10), nil) {
 			// The goroutine is left to the consumer that holds it; nothing of it is
 			// stored any more.
-			r.settings.Logger.Warn("Shutdown leaves a consumer behind", zap.Error(errHanging))
-			return errHanging
+			return errors.Join(errHanging, r.reader.store.close(context.WithoutCancel(ctx)))
 		}
 	}
 	r.reader.ledger.counters.Shutdown()
