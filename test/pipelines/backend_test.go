@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
 
@@ -40,24 +41,38 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// counts are the latest counts of the cumulative histograms of a metric, by
-// rank.
-func (b *backend) counts(metric string) map[int64]uint64 {
+// passes are the latest counts of fpm.step.duration, by rank.
+func (b *backend) passes() map[int64]uint64 {
 	counts := map[int64]uint64{}
 	for _, batch := range b.AllMetrics() {
-		for _, rm := range batch.ResourceMetrics().All() {
-			for _, sm := range rm.ScopeMetrics().All() {
-				for _, m := range sm.Metrics().All() {
-					if m.Name() != metric {
-						continue
-					}
-					for _, p := range m.Histogram().DataPoints().All() {
-						rank, _ := p.Attributes().Get("fpm.dp_rank")
-						counts[rank.Int()] = max(counts[rank.Int()], p.Count())
-					}
+		countsOf(batch, "fpm.step.duration", "fpm.dp_rank", counts)
+	}
+	return counts
+}
+
+// countsOf takes the counts of a metric's cumulative histograms, by rank, where
+// they are larger than those that are there.
+func countsOf(batch pmetric.Metrics, metric, rankAttribute string, counts map[int64]uint64) {
+	for _, rm := range batch.ResourceMetrics().All() {
+		for _, sm := range rm.ScopeMetrics().All() {
+			for _, m := range sm.Metrics().All() {
+				if m.Name() != metric {
+					continue
+				}
+				for _, p := range m.Histogram().DataPoints().All() {
+					rank, _ := p.Attributes().Get(rankAttribute)
+					counts[rank.Int()] = max(counts[rank.Int()], p.Count())
 				}
 			}
 		}
 	}
-	return counts
+}
+
+// passesOf are the passes with a duration that were sent, by rank.
+func passesOf(sent map[int][]harness.Sent) map[int64]uint64 {
+	passes := map[int64]uint64{}
+	for rank, messages := range sent {
+		passes[int64(rank)] = uint64(harness.TotalsOf(messages).Passes)
+	}
+	return passes
 }

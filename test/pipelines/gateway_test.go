@@ -58,12 +58,9 @@ func (g *gateway) start(t *testing.T) {
 func (g *gateway) assertHasAll(t *testing.T, sent map[int][]harness.Sent, labels ...string) {
 	t.Helper()
 	assertTotals(t, harness.Scrape(t, g.page), sent, labels...)
-	want := map[int64]uint64{}
-	for rank, messages := range sent {
-		want[int64(rank)] = uint64(harness.TotalsOf(messages).Passes)
-	}
+	want := passesOf(sent)
 	harness.Wait(t, "the backend behind the gateway lacks something", func() bool {
-		return assert.ObjectsAreEqual(want, g.behind.counts("fpm.step.duration"))
+		return assert.ObjectsAreEqual(want, g.behind.passes())
 	})
 }
 
@@ -87,6 +84,7 @@ func TestGateway(t *testing.T) {
 		{"raw", "[]"},
 		{"deduped", "[gauge_dedup]"},
 	} {
+		g.behind.Reset()
 		endpoint := harness.TCP(harness.Ports(t, ranks))
 		engine := harness.Publish(t, endpoint, ranks, count, 300, "--worker-id", agent.name)
 		collector := harness.StartCollector(t, harness.CollectorConfig{File: fpmAt(endpoint, ranks) + fmt.Sprintf(`

@@ -26,12 +26,18 @@ func fpmAt(endpoint string, ranks int) string {
 // rank. The labels pick the engine.
 func assertTotals(t *testing.T, page harness.Page, sent map[int][]harness.Sent, labels ...string) {
 	t.Helper()
+	assertTotalsBy(t, "fpm_dp_rank", page, sent, labels...)
+}
+
+// assertTotalsBy is assertTotals where the label of the rank has another name.
+func assertTotalsBy(t *testing.T, rankLabel string, page harness.Page, sent map[int][]harness.Sent, labels ...string) {
+	t.Helper()
 	require.NotEmpty(t, sent)
 	for rank, messages := range sent {
 		want := harness.TotalsOf(messages)
 		require.Positive(t, want.Passes)
 		one := func(metric string) float64 {
-			return page.One(t, metric, append([]string{"fpm_dp_rank", strconv.Itoa(rank)}, labels...)...)
+			return page.One(t, metric, append([]string{rankLabel, strconv.Itoa(rank)}, labels...)...)
 		}
 		assert.Equal(t, want.Last.CounterID, int64(one("fpm_messages_total")))
 		assert.Zero(t, one("fpm_messages_lost_total"))
