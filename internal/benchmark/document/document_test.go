@@ -233,7 +233,9 @@ func TestShort(t *testing.T) {
 	assert.Equal(t, "absent", Value{}.Short())
 	assert.Equal(t, `{"a b":[1,"\" x"]}`, parse(t, "{ \"a b\" : [ 1 ,\n\"\\\" x\" ] }").Short())
 	long := parse(t, `"`+strings.Repeat("é", 200)+`"`).Short()
-	assert.Equal(t, `"`+strings.Repeat("é", 60)+"…", long)
+	assert.Equal(t, `"`+strings.Repeat("é", 59)+"…", long)
+	deep := parse(t, "["+strings.Repeat(" ", 10_000)+"1]").Short()
+	assert.Equal(t, "[…", deep)
 }
 
 // FuzzParse holds Parse against encoding/json: what it takes means the same
@@ -265,6 +267,9 @@ func FuzzParse(f *testing.F) {
 		root := document.Root()
 		require.Equal(t, want, plain(root))
 		require.True(t, Equal(root, root.Detach()))
+		var compact bytes.Buffer
+		require.NoError(t, json.Compact(&compact, text))
+		require.Equal(t, compact.String(), string(root.AppendCompact(nil)))
 		require.LessOrEqual(t, len(root.Short()), shortBytes+len("…")+4)
 	})
 }

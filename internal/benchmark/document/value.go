@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"iter"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -239,23 +240,35 @@ func (v Value) Short() string {
 		return "absent"
 	}
 	text := v.JSON()
-	short := make([]byte, 0, min(len(text), shortBytes+utf8.UTFMax))
+	// Indentation of a deep place is much of the text, but not all of it.
+	short := appendCompact(nil, text[:min(len(text), 16*shortBytes)])
+	if len(short) <= shortBytes && len(text) <= 16*shortBytes {
+		return string(short)
+	}
+	end := min(len(short), shortBytes)
+	for end > 0 && end < len(short) && !utf8.RuneStart(short[end]) {
+		end--
+	}
+	return strings.ToValidUTF8(string(short[:end]), "") + "…"
+}
+
+// AppendCompact appends the text of the value without blanks.
+func (v Value) AppendCompact(dst []byte) []byte { return appendCompact(dst, v.JSON()) }
+
+// appendCompact takes the beginning of a JSON text, too.
+func appendCompact(dst, text []byte) []byte {
 	quoted := false
 	for i := 0; i < len(text); i++ {
-		if len(short) >= shortBytes && utf8.RuneStart(text[i]) {
-			return string(short) + "…"
-		}
 		switch c := text[i]; {
-		case quoted && c == '\\':
-			short = append(short, c, text[i+1])
+		case quoted && c == '\\' && i+1 < len(text):
+			dst = append(dst, c)
 			i++
-			continue
 		case c == '"':
 			quoted = !quoted
 		case !quoted && (c == ' ' || c == '\n' || c == '\r' || c == '\t'):
 			continue
 		}
-		short = append(short, text[i])
+		dst = append(dst, text[i])
 	}
-	return string(short)
+	return dst
 }

@@ -1,0 +1,163 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package benchmark
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/benchmark/document"
+)
+
+// collected is what a Checker keeps of the files for the Run.
+type collected struct {
+	status      string
+	completedAt time.Time
+	elapsed     *float64
+	// ofRanks adds up the coverage of the rank files; ofMerged is the first
+	// merged file's.
+	ofRanks, ofMerged *Coverage
+	// points are the ranks' own; owner is the file that they are taken from.
+	points  []Point
+	owner   map[int]string
+	regimes map[resultKey]string
+
+	engine       Engine
+	mergedEngine bool
+	uncaptured   map[int]bool // the ranks of engine.CaptureErrors
+	warmups      []Warmup
+	warm         map[int]bool // the ranks of warmups
+}
+
+func newCollected() *collected {
+	return &collected{
+		owner: make(map[int]string), regimes: make(map[resultKey]string),
+		uncaptured: make(map[int]bool), warm: make(map[int]bool),
+		engine: Engine{Rank: NoRank, RankProbes: make(map[int]*Probe)},
+	}
+}
+
+func (c *collected) add(a *Artifact) {
+	c.addStatus(a)
+	c.addTiming(a)
+	c.addCoverage(a)
+	c.addPoints(a)
+	c.addEngine(a)
+	c.addWarmups(a)
+}
+
+// byBadness are the statuses, the worst last; one that is unknown is worst.
+var byBadness = []string{StatusComplete, StatusPartial, StatusFailed}
+
+func (c *collected) addStatus(a *Artifact) {
+	status := a.status()
+	if !slices.Contains(byBadness, status) {
+		status = StatusFailed
+	}
+	if c.status == "" || slices.Index(byBadness, status) > slices.Index(byBadness, c.status) {
+		c.status = status
+	}
+}
+
+func (c *collected) addTiming(a *Artifact) {
+	timing := a.Root.Get("timing")
+	if at, err := parseTime(timing.Get("completed_at")); err == nil && at.After(c.completedAt) {
+		c.completedAt = at
+	}
+	if seconds, ok := timing.Get("benchmark_elapsed_seconds").Float(); ok && seconds >= 0 {
+		if c.elapsed == nil || seconds > *c.elapsed {
+			c.elapsed = &seconds
+		}
+	}
+}
+
+func coverageOf(a *Artifact) *Coverage {
+	coverage := a.Root.Get("coverage")
+	expected, hasExpected := coverage.Get("expected_points").Int()
+	completed, hasCompleted := coverage.Get("completed_points").Int()
+	skipped, _ := coverage.Get("skipped_points").Int()
+	if !hasExpected || !hasCompleted || min(expected, completed, skipped) < 0 || max(expected, completed, skipped) > maxPoints {
+		return nil
+	}
+	return &Coverage{Expected: expected, Completed: completed, Skipped: skipped}
+}
+
+func (c *collected) addCoverage(a *Artifact) {
+	coverage := coverageOf(a)
+	switch {
+	case coverage == nil:
+	case a.Kind == Merged && c.ofMerged == nil:
+		c.ofMerged = coverage
+	case a.Kind == Merged:
+	case c.ofRanks == nil:
+		c.ofRanks = coverage
+	default:
+		c.ofRanks.Expected += coverage.Expected
+		c.ofRanks.Completed += coverage.Completed
+		c.ofRanks.Skipped += coverage.Skipped
+	}
+}
+
+// coverage of a run that is not merged: what the ranks say.
+func (c *collected) coverage() *Coverage {
+	if c.ofRanks != nil {
+		return c.ofRanks
+	}
+	return c.ofMerged
+}
+
+func (c *collected) addPoints(a *Artifact) {
+	for _, result := range a.Root.Get("results").Items() {
+		point := result.Get("point")
+		rank := a.Rank
+		if a.Kind == Merged {
+			rank = rankOf(point.Get("dp_rank"))
+		}
+		if _, owned := c.owner[rank]; !owned {
+			c.owner[rank] = a.File
+		}
+		if c.owner[rank] != a.File {
+			continue
+		}
+		id, _ := point.Get("benchmark_id").Int()
+		regime, _ := result.Get("kv_seed_regime").Text()
+		if regime != "" {
+			c.regimes[resultKey{rank, id}] = regime
+		}
+		p := newPoint(newMeasured(id, rank, point, result.Get("fpms")))
+		p.SeedRegime = regime
+		c.points = append(c.points, p)
+	}
+}
+
+func (c *collected) addWarmups(a *Artifact) {
+	for rank, evidence := range ledgersOf(a) {
+		if c.warm[rank] || rank == NoRank {
+			continue
+		}
+		warmup := Warmup{Rank: rank, Evidence: evidence.Detach()}
+		if a.Kind == Rank {
+			warmup.KVWarm = a.Root.Get("kvwarm").Detach()
+		}
+		if warmup.Evidence.Exists() || warmup.KVWarm.Exists() {
+			c.warmups = append(c.warmups, warmup)
+			c.warm[rank] = true
+		}
+	}
+}
+
+// parseTime reads a time of an artifact. One without a zone is UTC.
+func parseTime(value document.Value) (time.Time, error) {
+	text, _ := value.Text()
+	at, err := time.Parse(time.RFC3339Nano, text)
+	if err != nil {
+		at, err = time.ParseInLocation("2006-01-02T15:04:05.999999999", text, time.UTC)
+	}
+	// pdata holds 64 bits of nanoseconds.
+	if err == nil && (at.Year() < 1970 || at.Year() > 2200) {
+		err = fmt.Errorf("year %d", at.Year())
+	}
+	return at, err
+}
