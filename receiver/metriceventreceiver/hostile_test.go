@@ -26,13 +26,15 @@ func beside(t *testing.T, change func(*Config), bad func(g *rig), badEvents int6
 	for n := range int64(50) {
 		good.says(1, n, observes(1))
 	}
+	accepted := func(n int64) func() bool {
+		return func() bool { return g.counter("producer_accepted", "producer")["gpu-7:1:1600000000000000000"] == n }
+	}
+	require.Eventually(t, accepted(50), patience, pollEvery)
 	bad(g)
 	for n := range int64(50) {
 		good.says(1, 50+n, observes(1))
 	}
-	require.Eventually(t, func() bool {
-		return g.counter("producer_accepted", "producer")["gpu-7:1:1600000000000000000"] == 100
-	}, patience, 5*time.Millisecond)
+	require.Eventually(t, accepted(100), patience, pollEvery)
 	c := g.ended(100 + badEvents)
 	assert.Equal(t, 100, observed(t, s))
 	assert.LessOrEqual(t, g.lines.Len(), 5, "%v", g.lines.All())
