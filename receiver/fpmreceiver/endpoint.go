@@ -160,24 +160,24 @@ func (e *endpoint) rank(key rankKey, at time.Time) *rank {
 	return r
 }
 
-// end takes the time for the points that end the gauges of a rank that has not
-// been heard for stale_after; silent is false when it was, or when messages of
-// it still wait. at is 0 when there is nothing to end.
-func (e *endpoint) end(r *rank, now time.Time) (at pcommon.Timestamp, silent bool) {
+// end takes the time for the points that end the gauges of a rank. It is 0 when
+// the rank was heard within stale_after, or messages of it still wait.
+func (e *endpoint) end(r *rank, now time.Time) pcommon.Timestamp {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if !r.idle(now, e.receiver.config.StaleAfter) {
-		return 0, false
+		return 0
 	}
-	return e.receiver.identities.mark(r, pcommon.NewTimestampFromTime(now)), true
+	_, at := r.take(pcommon.NewTimestampFromTime(now))
+	return at
 }
 
-// evict forgets ranks that were idle for ttl, once their gauges have ended.
+// evict forgets ranks that were idle for ttl, once their series have ended.
 func (e *endpoint) evict(now time.Time, ttl time.Duration) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for key, r := range e.ranks {
-		if r.idle(now, ttl) && !r.valued.Load() {
+		if r.idle(now, ttl) && r.ended() {
 			delete(e.ranks, key)
 			e.receiver.ranks.Add(-1)
 			e.receiver.identities.release(r)

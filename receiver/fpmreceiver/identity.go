@@ -25,8 +25,7 @@ type workerKey struct {
 }
 
 // claim is the right to a plain name, that of a worker's rank. The rank that
-// was heard first has it, and keeps it until it has not been heard for
-// stale_after and another one asks.
+// was heard first has it, and keeps it until it is gone and another one asks.
 type claim struct {
 	key   claimKey
 	owner atomic.Pointer[rank]
@@ -65,6 +64,12 @@ func (r *rank) settled(now int64) bool {
 	return r.contested || r.claim.owner.Load() == r && now < r.heardUntil.Load()
 }
 
+// gone reports that the rank was not heard for stale_after, and that its series
+// have ended: their name is free.
+func (r *rank) gone(now int64) bool {
+	return now >= r.heardUntil.Load() && r.ended()
+}
+
 // name gives a rank its name, when it is new or was not heard for stale_after.
 // A name that is contested stays so: it is as good, and a second change would
 // cut the series once more.
@@ -85,7 +90,7 @@ func (ids *identities) name(r *rank, now, heardUntil int64) {
 	if owner == r {
 		return
 	}
-	r.contested = owner != nil && now < owner.heardUntil.Load()
+	r.contested = owner != nil && !owner.gone(now)
 	if r.contested {
 		instance += "@" + r.endpoint.address.dial()
 	} else {
@@ -94,22 +99,6 @@ func (ids *identities) name(r *rank, now, heardUntil int64) {
 	}
 	r.began = 0
 	ids.join(r, workerKey{own, r.key.workerID, instance})
-}
-
-// mark takes the time for the points that end a rank's gauges. It is 0 when
-// another rank has taken the name over: then there is nothing to end.
-func (ids *identities) mark(r *rank, now pcommon.Timestamp) pcommon.Timestamp {
-	ids.mu.Lock()
-	defer ids.mu.Unlock()
-	at := nextTime(r.last, now)
-	if !r.contested {
-		if r.claim.owner.Load() != r {
-			return 0
-		}
-		r.claim.last.Store(int64(at))
-	}
-	r.last = at
-	return at
 }
 
 // release forgets what only this rank refers to.

@@ -28,7 +28,7 @@ import (
 func TestLedgerInRandomInterleavings(t *testing.T) {
 	seeds := uint64(20)
 	if os.Getenv("FPM_TEST_LONG") == "1" {
-		seeds = 1000
+		seeds = 300
 	}
 	for seed := range seeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
@@ -103,7 +103,12 @@ func play(e *endpoint, random *rand.Rand) (sent int) {
 			if random.IntN(10) == 0 {
 				worker = fmt.Sprint("own", random.IntN(3))
 			}
-			send(e, busy(worker, 0, counter))
+			p := busy(worker, 0, counter)
+			payload := p.payload()
+			if random.IntN(10) == 0 {
+				payload = p.scoped([]string{"a", "b"}[random.IntN(2)])
+			}
+			e.Message(envelope(uint64(counter), payload), time.Now())
 			sent++
 			time.Sleep(time.Duration(random.IntN(20)) * time.Millisecond)
 		}

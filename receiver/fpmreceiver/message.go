@@ -78,12 +78,7 @@ func (r *rank) admit(record fpm.Record, sequence int64, at time.Time) (*message,
 	if s.duplicate {
 		return nil, s
 	}
-	now := nextTime(r.last, pcommon.NewTimestampFromTime(at))
-	start := startBefore(r.last, now)
-	r.last = now
-	if !r.contested {
-		r.claim.last.Store(int64(now))
-	}
+	start, now := r.take(pcommon.NewTimestampFromTime(at))
 	if r.began == 0 {
 		r.began, r.counterStart, r.lost = start, start, fpm.Lost{Start: start}
 	}
@@ -101,8 +96,24 @@ func (r *rank) admit(record fpm.Record, sequence int64, at time.Time) (*message,
 	}, s
 }
 
+// take takes the time for the rank's next points. start, between the points
+// before and now, is for a series that begins with them.
+func (r *rank) take(clock pcommon.Timestamp) (start, now pcommon.Timestamp) {
+	now = nextTime(r.last, clock)
+	start = startBefore(r.last, now)
+	r.last = now
+	if !r.contested {
+		r.claim.last.Store(int64(now))
+	}
+	return start, now
+}
+
 // idle reports that the rank was not heard for at least d, and that nothing of
 // it waits for the metrics pipeline.
 func (r *rank) idle(now time.Time, d time.Duration) bool {
 	return now.Sub(r.lastHeard) >= d && r.waiting.Load() == 0
 }
+
+// ended reports that nothing of the rank waits for the metrics pipeline, and
+// that its gauges have no value there. Only a message can change that.
+func (r *rank) ended() bool { return r.waiting.Load() == 0 && !r.valued.Load() }

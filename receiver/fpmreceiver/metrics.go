@@ -135,8 +135,8 @@ func (p *metricsPipe) pass(workers *workerSet, m *message) {
 	attributes := m.record.Attributes()
 	switch {
 	case state.links.Began != m.began:
-		// The first message, or the rank has other series now: nothing links them
-		// to what was before.
+		// The first message, or the rank has other series since the old ones ended:
+		// nothing links them to what was before.
 		state.links = fpm.Links{Began: m.began}
 	case state.attributes != attributes:
 		p.leave(m, state, attributes)
@@ -172,13 +172,10 @@ func (p *metricsPipe) endSilent(workers *workerSet, now time.Time) {
 		if r.points.touched {
 			continue
 		}
-		at, silent := r.endpoint.end(r, now)
-		if !silent {
-			continue
-		}
-		state := p.touch(r)
-		if state.ended = true; at != 0 {
+		if at := r.endpoint.end(r, now); at != 0 {
+			state := p.touch(r)
 			workers.of(state.worker).Stale(state.attributes, at)
+			state.ended = true
 		}
 	}
 }

@@ -267,6 +267,14 @@ func (p pass) payload() []byte {
 	return b
 }
 
+// scoped is the payload with a timing_scope of less than 32 bytes.
+func (p pass) scoped(scope string) []byte {
+	payload := p.payload()
+	payload[0]++ // one key more
+	payload = append(payload, "\xactiming_scope"...)
+	return append(append(payload, byte(0xa0+len(scope))), scope...)
+}
+
 // frames are the message as it comes from the socket.
 func (p pass) frames() [][]byte { return envelope(uint64(p.CounterID), p.payload()) }
 
