@@ -109,26 +109,17 @@ func (c *collected) coverage() *Coverage {
 }
 
 func (c *collected) addPoints(a *Artifact) {
-	for _, result := range a.Root.Get("results").Items() {
-		point := result.Get("point")
-		rank := a.Rank
-		if a.Kind == Merged {
-			rank = rankOf(point.Get("dp_rank"))
+	for m := range resultsOf(a) {
+		if _, owned := c.owner[m.rank]; !owned {
+			c.owner[m.rank] = a.File
 		}
-		if _, owned := c.owner[rank]; !owned {
-			c.owner[rank] = a.File
-		}
-		if c.owner[rank] != a.File {
+		if c.owner[m.rank] != a.File {
 			continue
 		}
-		id, _ := point.Get("benchmark_id").Int()
-		regime, _ := result.Get("kv_seed_regime").Text()
-		if regime != "" {
-			c.regimes[resultKey{rank, id}] = regime
+		if m.regime != "" {
+			c.regimes[resultKey{m.rank, m.id}] = m.regime
 		}
-		p := newPoint(newMeasured(id, rank, point, result.Get("fpms")))
-		p.SeedRegime = regime
-		c.points = append(c.points, p)
+		c.points = append(c.points, newPoint(m))
 	}
 }
 

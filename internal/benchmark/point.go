@@ -77,7 +77,7 @@ func (p *Point) TokensPerSecond() (float64, bool) {
 
 func newPoint(m *measured) Point {
 	p := Point{
-		ID: m.id, Rank: m.rank,
+		ID: m.id, Rank: m.rank, SeedRegime: m.regime,
 		BatchSize:           intOf(m.point.Get("batch_size")),
 		PrefillTokens:       intOf(m.point.Get("total_prefill_tokens")),
 		KVReadTokens:        intOf(m.point.Get("total_kv_read_tokens")),

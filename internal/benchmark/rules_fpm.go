@@ -16,14 +16,14 @@ func checkOneFPM(_ *Checker, m *measured, r *report) {
 }
 
 func checkFPMCounterID(_ *Checker, m *measured, r *report) {
-	if m.fpm.Exists() {
+	if m.fpm.Exists() && (!m.older || m.point.Get("benchmark_id").Exists()) {
 		r.number("fpms.counter_id", m.id, m.fpm.Get("counter_id"))
 	}
 }
 
 func checkFPMDPRank(_ *Checker, m *measured, r *report) {
-	if m.fpm.Exists() {
-		r.number("fpms.dp_rank", int64(m.rank), m.fpm.Get("dp_rank"))
+	if rank := m.fpm.Get("dp_rank"); m.fpm.Exists() && (!m.older || rank.Exists()) {
+		r.number("fpms.dp_rank", int64(m.rank), rank)
 	}
 }
 

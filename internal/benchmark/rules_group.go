@@ -20,10 +20,15 @@ type group struct {
 type measured struct {
 	id   int64
 	rank int
+	// older: the file is of schema version 1, so that what is absent was not
+	// known yet, and id may be the position.
+	older bool
 	// point and fpms are those of the group, or of the rank's own result.
 	point, fpms document.Value
 	// fpm is the first of fpms, measurement its benchmark_measurement.
 	fpm, measurement document.Value
+	// regime is kv_seed_regime; only results of a rank have it.
+	regime string
 }
 
 func newMeasured(id int64, rank int, point, fpms document.Value) *measured {
@@ -58,14 +63,20 @@ func groupsOf(a *Artifact) iter.Seq[*group] {
 // file.
 func resultsOf(a *Artifact) iter.Seq[*measured] {
 	return func(yield func(*measured) bool) {
-		for _, result := range a.Root.Get("results").Items() {
+		for i, result := range a.Root.Get("results").Items() {
 			point := result.Get("point")
 			rank := a.Rank
 			if a.Kind == Merged {
 				rank = rankOf(point.Get("dp_rank"))
 			}
-			id, _ := point.Get("benchmark_id").Int()
-			if !yield(newMeasured(id, rank, point, result.Get("fpms"))) {
+			id, named := point.Get("benchmark_id").Int()
+			if !named && a.SchemaVersion == 1 {
+				id = int64(i) + 1
+			}
+			m := newMeasured(id, rank, point, result.Get("fpms"))
+			m.older = a.SchemaVersion == 1
+			m.regime, _ = result.Get("kv_seed_regime").Text()
+			if !yield(m) {
 				return
 			}
 		}

@@ -136,9 +136,8 @@ func ruleIndex(rule *Rule) int {
 func (r *Run) merge(c *Checker) {
 	for result := range r.Results(c.reference) {
 		m := newMeasured(result.ID, result.Rank, result.Point, result.FPMs)
-		point := newPoint(m)
-		point.SeedRegime = result.SeedRegime
-		r.Points = append(r.Points, point)
+		m.regime = result.SeedRegime
+		r.Points = append(r.Points, newPoint(m))
 	}
 	for group := range groupsOf(c.reference) {
 		if seconds := secondsOf(group.value.Get("wall_time")); seconds != nil {
