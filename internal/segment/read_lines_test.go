@@ -77,7 +77,7 @@ func shown(t *testing.T, line []byte, size int64) string {
 		require.Nil(t, line)
 		return fmt.Sprintf("%d bytes", size)
 	}
-	require.Equal(t, int(size), len(line))
+	require.Len(t, line, int(size))
 	return string(line)
 }
 

@@ -67,7 +67,7 @@ func (p *pattern) find() (matches []match, refused []refusal, err error) {
 	if err != nil {
 		return nil, nil, explain(err)
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	paths, err := filepath.Glob(p.text)
 	if err != nil {
 		return nil, nil, err
@@ -154,7 +154,7 @@ func openFile(path, base string, followSymlinks bool) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer func() { _ = root.Close() }()
 	inside, err := filepath.Rel(base, path)
 	if err != nil || !filepath.IsLocal(inside) {
 		return nil, errLeadsOut

@@ -32,14 +32,6 @@ func (s signal) String() string { return signalNames[s] }
 // has taken a batch and the other refuses it, neither must get a row twice.
 type positions [signalCount]position
 
-// everywhere is the same position for all signals.
-func everywhere(p position) (all positions) {
-	for s := range all {
-		all[s] = p
-	}
-	return all
-}
-
 // first is the position from which on somebody lacks rows.
 func (p positions) first() position {
 	least := p[0]

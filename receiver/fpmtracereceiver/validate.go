@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"strconv"
 	"strings"
 )
 
@@ -78,7 +79,7 @@ func (p *problemList) histogram(c *HistogramConfig) {
 		}
 	}
 	if exponential := c.Exponential.Get(); exponential != nil && (exponential.MaxSize < 2 || exponential.MaxSize > maxExponentialSize) {
-		p.add("histogram::exponential::max_size", fmt.Sprint(exponential.MaxSize), fmt.Sprintf("2 to %d", maxExponentialSize))
+		p.add("histogram::exponential::max_size", strconv.Itoa(int(exponential.MaxSize)), fmt.Sprintf("2 to %d", maxExponentialSize))
 	}
 }
 
