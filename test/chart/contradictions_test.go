@@ -25,6 +25,10 @@ func TestContradictionsAreRefused(t *testing.T) {
 			engine + "replicaCount: 2",
 			"replicaCount: 2 is not allowed with engines.endpoints, must be 1",
 		},
+		"no passes to write": {
+			"mode: deployment\nmetricEvent: {enabled: true}\ntraces: {enabled: true}",
+			"traces.enabled: nothing to write",
+		},
 		"nothing goes out":     {"prometheus: {enabled: false}", "prometheus.enabled: nothing goes out"},
 		"no gateway":           {"otlp: {exporter: {enabled: true}}", "otlp.exporter.config.endpoint: missing"},
 		"two configurations":   {gateway + "config: {a: 1}\nalternateConfig: {service: {extensions: [health_check]}}", "config: not allowed beside alternateConfig"},
@@ -74,6 +78,7 @@ func TestLimitsThemselvesAreTaken(t *testing.T) {
 		"mode: deployment\nreplicaCount: 2\notlp: {receiver: {enabled: true}}\npodDisruptionBudget: {enabled: true, maxUnavailable: null, minAvailable: 1}",
 		"podDisruptionBudget: {enabled: false, minAvailable: 5}",
 		"dataVolume: {type: persistentVolumeClaim}", // not mounted
+		"mode: deployment\nconfig: {receivers: {nop: {}}}",
 		"global: {team: serving}",
 	} {
 		_, err := template(t, "--values", file(t, values))

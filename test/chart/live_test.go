@@ -9,11 +9,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -71,9 +74,14 @@ func TestPodsOfAllRenderingsBecomeReady(t *testing.T) {
 			assert.Contains(t, c.Get(t, "http://"+address+":13133/status"), `"healthy":true`, probe)
 		}
 		for _, port := range o.pod.Spec.Containers[0].Ports {
+			at := net.JoinHostPort(address, strconv.Itoa(int(port.ContainerPort)))
 			switch port.Name {
 			case "metrics", "telemetry":
-				c.Get(t, fmt.Sprintf("http://%s:%d/metrics", address, port.ContainerPort))
+				c.Get(t, "http://"+at+"/metrics")
+			default:
+				conn, err := net.DialTimeout("tcp", at, time.Second)
+				require.NoError(t, err, port.Name)
+				_ = conn.Close()
 			}
 		}
 		limit := o.pod.Spec.Containers[0].Resources.Limits.Memory().Value()

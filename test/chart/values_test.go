@@ -18,6 +18,7 @@ import (
 
 	"github.com/otelcol-fpm/otelcol-fpm/exporter/fpmtraceexporter"
 	"github.com/otelcol-fpm/otelcol-fpm/receiver/fpmreceiver"
+	"github.com/otelcol-fpm/otelcol-fpm/receiver/metriceventreceiver"
 )
 
 // schema is the part of JSON Schema that values.schema.json uses.
@@ -56,8 +57,8 @@ var open = []string{
 	"global", "config", "alternateConfig", "otlp.exporter.config", "prometheus.config",
 	"updateStrategy", "podSecurityContext", "securityContext", "affinity",
 	"tolerations[]", "topologySpreadConstraints[]", "extraEnv[]", "extraEnvFrom[]", "extraVolumes[]", "extraVolumeMounts[]",
-	"networkPolicy.metricsFrom[]", "networkPolicy.otlpFrom[]", "networkPolicy.egress[]",
-	"discovery.config.resource_attributes", "engines.config.resource_attributes", "engines.endpoints[].resource_attributes",
+	"networkPolicy.metricsFrom[]", "networkPolicy.sendersFrom[]", "networkPolicy.egress[]",
+	"metricEvent.config.resource_attributes", "discovery.config.resource_attributes", "engines.config.resource_attributes", "engines.endpoints[].resource_attributes",
 	"discovery.resourceAttributes", "podAnnotations", "podLabels", "nodeSelector",
 	"serviceAccount.annotations", "service.annotations", "serviceMonitor.labels",
 }
@@ -132,6 +133,7 @@ func TestSchemaHasTheKeysOfTheComponents(t *testing.T) {
 		"engines.config":      {receiver, []string{"endpoint", "endpoints", "dp_size", "dp_start_rank"}},
 		"engines.endpoints[]": {endpoint, nil},
 		"traces.config":       {exporter, []string{"enabled", "path"}},
+		"metricEvent.config":  {reflect.TypeFor[metriceventreceiver.Config](), []string{"endpoint"}},
 	} {
 		t.Run(path, func(t *testing.T) {
 			at := s

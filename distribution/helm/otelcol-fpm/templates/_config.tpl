@@ -42,10 +42,11 @@ empty list win.) null takes away a key that is there, and stays where none is: t
 {{- if has "logs" .Values.otlp.exporter.signals }}{{ $logsTo = append $logsTo "otlp_grpc" }}{{ end -}}
 {{- end -}}
 {{- $memory := include "otelcol-fpm.memoryMiB" . | int64 -}}
-{{- $from := list -}}
+{{- $passes := list -}}
+{{- $metricsFrom := list -}}
 receivers:
   {{- if eq .Values.mode "daemonset" }}
-  {{- $from = append $from "receiver_creator" }}
+  {{- $passes = append $passes "receiver_creator" }}
   receiver_creator:
     watch_observers: [k8s_observer]
     receivers:
@@ -59,7 +60,7 @@ receivers:
         {{- end }}
   {{- end }}
   {{- if .Values.engines.endpoints }}
-  {{- $from = append $from "fpm" }}
+  {{- $passes = append $passes "fpm" }}
   fpm:
     endpoints:
       {{- toYaml .Values.engines.endpoints | nindent 6 }}
@@ -68,11 +69,20 @@ receivers:
     {{- end }}
   {{- end }}
   {{- if .Values.otlp.receiver.enabled }}
-  {{- $from = append $from "otlp" }}
+  {{- $passes = append $passes "otlp" }}
   otlp:
     protocols:
       grpc: {endpoint: "[${env:MY_POD_IP}]:4317"}
       http: {endpoint: "[${env:MY_POD_IP}]:4318"}
+  {{- end }}
+  {{- $metricsFrom = $passes }}
+  {{- if .Values.metricEvent.enabled }}
+  {{- $metricsFrom = append $passes "metric_event" }}
+  metric_event:
+    endpoint: "tcp://[${env:MY_POD_IP}]:20280"
+    {{- with .Values.metricEvent.config }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
   {{- end }}
 processors:
   memory_limiter:
@@ -147,13 +157,13 @@ service:
   pipelines:
     {{- if $metricsTo }}
     metrics:
-      receivers: {{ toJson $from }}
+      receivers: {{ toJson $metricsFrom }}
       processors: [memory_limiter, gauge_dedup]
       exporters: {{ toJson $metricsTo }}
     {{- end }}
-    {{- if $logsTo }}
+    {{- if and $logsTo $passes }}
     logs:
-      receivers: {{ toJson $from }}
+      receivers: {{ toJson $passes }}
       processors: [memory_limiter]
       exporters: {{ toJson $logsTo }}
     {{- end }}

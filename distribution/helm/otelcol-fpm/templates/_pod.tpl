@@ -152,6 +152,9 @@ spec:
 - {name: otlp-grpc, port: 4317}
 - {name: otlp-http, port: 4318}
 {{- end }}
+{{- if .Values.metricEvent.enabled }}
+- {name: metric-event, port: 20280}
+{{- end }}
 {{- with .Values.extraPorts }}
 {{ toYaml . }}
 {{- end }}

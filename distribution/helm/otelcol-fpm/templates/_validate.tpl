@@ -16,8 +16,12 @@ its key, what it is, and what is allowed.
 {{- if and $daemonset $v.engines.endpoints }}
 engines.endpoints: not allowed in mode daemonset, where each node would subscribe to every engine and each pass be counted many times; discovery finds the engines of a node
 {{- end }}
-{{- if and (not $daemonset) (not $v.alternateConfig) (not $v.engines.endpoints) (not $v.otlp.receiver.enabled) }}
-engines.endpoints: nothing comes in; name engines here, or set otlp.receiver.enabled, or use mode daemonset
+{{- $passes := or $daemonset $v.engines.endpoints $v.otlp.receiver.enabled $v.alternateConfig $v.config.receivers }}
+{{- if not (or $passes $v.metricEvent.enabled) }}
+engines.endpoints: nothing comes in; name engines here, or set otlp.receiver.enabled or metricEvent.enabled, or use mode daemonset
+{{- end }}
+{{- if and $v.metricEvent.enabled $v.traces.enabled (not $passes) }}
+traces.enabled: nothing to write; metric events are no forward passes
 {{- end }}
 {{- if and (not $daemonset) $v.engines.endpoints (gt (int $v.replicaCount) 1) }}
 replicaCount: {{ $v.replicaCount }} is not allowed with engines.endpoints, must be 1: each replica would count every pass
