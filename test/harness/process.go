@@ -28,6 +28,12 @@ type Process struct {
 	err   error
 }
 
+// Start runs a program that is no part of the project.
+func Start(tb testing.TB, name, program string, args ...string) *Process {
+	tb.Helper()
+	return start(tb, name, "", nil, program, args...)
+}
+
 // start runs a command. dir and env may be empty; env is added to that of the
 // test.
 func start(tb testing.TB, name, dir string, env []string, command string, args ...string) *Process {
