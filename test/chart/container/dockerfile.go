@@ -5,6 +5,7 @@ package container
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -14,27 +15,43 @@ type instruction struct {
 	word, rest string
 }
 
-// finalStage reads the instructions that make the image: those after the last
-// FROM. Comments, blank lines and the stages before are left out.
-func finalStage(text string) (from string, stage []instruction, err error) {
-	joined := strings.ReplaceAll(text, "\\\n", " ")
-	for _, line := range strings.Split(joined, "\n") {
-		line = strings.TrimSpace(line)
-		if line == "" || strings.HasPrefix(line, "#") {
-			continue
+// stage is a FROM instruction and what follows it.
+type stage struct {
+	from         string
+	instructions []instruction
+}
+
+// stages reads a Dockerfile without its comments and blank lines. ARG before the
+// first FROM is not known here.
+func stages(text string) ([]stage, error) {
+	var found []stage
+	var joined []string
+	for _, line := range strings.Split(text, "\n") {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {
+			joined = append(joined, line)
 		}
+	}
+	text = strings.ReplaceAll(strings.Join(joined, "\n"), "\\\n", " ")
+	for _, line := range strings.Split(text, "\n") {
 		word, rest, ok := strings.Cut(line, " ")
 		if !ok {
-			return "", nil, fmt.Errorf("%q is no instruction with an argument", line)
+			return nil, fmt.Errorf("%q is no instruction with an argument", line)
 		}
 		word, rest = strings.ToUpper(word), strings.TrimSpace(rest)
-		if word == "FROM" {
-			from, stage = rest, nil
-			continue
+		switch {
+		case word == "FROM":
+			found = append(found, stage{from: rest})
+		case len(found) == 0:
+			return nil, fmt.Errorf("%q stands before any FROM", line)
+		default:
+			last := &found[len(found)-1]
+			last.instructions = append(last.instructions, instruction{word, rest})
 		}
-		stage = append(stage, instruction{word, rest})
 	}
-	return from, stage, nil
+	if len(found) == 0 {
+		return nil, errors.New("there is no FROM")
+	}
+	return found, nil
 }
 
 // copied is what a COPY instruction copies. Stage is empty for the build

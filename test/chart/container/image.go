@@ -19,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"strconv"
 	"strings"
@@ -67,15 +68,41 @@ func Build(tb testing.TB) *Image {
 		}
 		say("cannot mount, so cannot run the Collector in a root file system of its own: %v %s", err, out)
 	}
-	text, err := os.ReadFile(filepath.Join(Repository(), "distribution", "Dockerfile"))
-	require.NoError(tb, err)
-	from, stage, err := finalStage(string(text))
-	require.NoError(tb, err)
-	image := &Image{Root: tb.TempDir(), From: from}
-	for _, i := range stage {
+	all := dockerfile(tb)
+	last := all[len(all)-1]
+	image := &Image{Root: tb.TempDir(), From: last.from}
+	for _, i := range last.instructions {
 		image.apply(tb, i)
 	}
 	return image
+}
+
+// BuildCommands are the shell commands of the stages before the last, which make
+// what the image is made of.
+func BuildCommands(tb testing.TB) []string {
+	tb.Helper()
+	all := dockerfile(tb)
+	var commands []string
+	for _, s := range all[:len(all)-1] {
+		for _, i := range s.instructions {
+			if i.word == "RUN" {
+				commands = append(commands, mount.ReplaceAllString(i.rest, ""))
+			}
+		}
+	}
+	return commands
+}
+
+// mount is a flag of RUN that only a build engine understands.
+var mount = regexp.MustCompile(`--mount=\S+\s+`)
+
+func dockerfile(tb testing.TB) []stage {
+	tb.Helper()
+	text, err := os.ReadFile(filepath.Join(Repository(), "distribution", "Dockerfile"))
+	require.NoError(tb, err)
+	all, err := stages(string(text))
+	require.NoError(tb, err)
+	return all
 }
 
 func (i *Image) apply(tb testing.TB, in instruction) {

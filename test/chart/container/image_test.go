@@ -15,32 +15,30 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestDockerfileStages(t *testing.T) {
+func TestStagesOfADockerfile(t *testing.T) {
+	one := func(from string, instructions ...instruction) stage { return stage{from, instructions} }
 	for name, test := range map[string]struct {
-		text, from string
-		words      []string
-		err        string
+		text string
+		want []stage
+		err  string
 	}{
-		"last stage counts":  {"FROM a AS x\nRUN y\nFROM scratch\n# c\nUSER 1:1\n", "scratch", []string{"USER 1:1"}, ""},
-		"continuation lines": {"FROM scratch\nLABEL a=1 \\\n  b=2\n", "scratch", []string{"LABEL a=1   b=2"}, ""},
-		"no argument":        {"FROM scratch\nCMD\n", "", nil, `"CMD" is no instruction`},
+		"two stages": {
+			"# syntax=x\nFROM a AS x\nRUN y\n\nFROM scratch\n# c\nuser 1:1\n",
+			[]stage{one("a AS x", instruction{"RUN", "y"}), one("scratch", instruction{"USER", "1:1"})},
+			"",
+		},
+		"continuation lines": {"FROM scratch\nLABEL a=1 \\\n  # c\n  b=2\n", []stage{one("scratch", instruction{"LABEL", "a=1  b=2"})}, ""},
+		"no argument":        {"FROM scratch\nCMD\n", nil, `"CMD" is no instruction`},
+		"no stage":           {"RUN x\n", nil, `"RUN x" stands before any FROM`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			from, stage, err := finalStage(test.text)
+			got, err := stages(test.text)
 			if test.err != "" {
 				require.ErrorContains(t, err, test.err)
 				return
 			}
 			require.NoError(t, err)
-			assert.Equal(t, test.from, from)
-			var words []string
-			for _, i := range stage {
-				words = append(words, i.word+" "+strings.ReplaceAll(i.rest, "  ", " "))
-			}
-			for i := range test.words {
-				test.words[i] = strings.ReplaceAll(test.words[i], "  ", " ")
-			}
-			assert.Equal(t, test.words, words)
+			assert.Equal(t, test.want, got)
 		})
 	}
 }

@@ -4,6 +4,7 @@
 package packages
 
 import (
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +19,8 @@ import (
 )
 
 // A release built here and one built elsewhere, with nothing compiled before, are
-// the same files. Takes as long as compiling the distribution twice.
+// the same files, and the image's binary is the release's. Takes as long as compiling
+// the distribution twice.
 func TestReleaseIsReproducible(t *testing.T) {
 	if os.Getenv("FPM_TEST_LONG") == "" {
 		t.Skip("compiles the distribution twice: set FPM_TEST_LONG")
@@ -30,11 +32,25 @@ func TestReleaseIsReproducible(t *testing.T) {
 		run(t, command)
 	}
 	release(container.Repository(), here)
-	release(copied(t), elsewhere, "GOCACHE="+t.TempDir(), "GOFLAGS=-buildvcs=false", "TZ=Asia/Tokyo")
+	checkout, cache := copied(t), t.TempDir()
+	release(checkout, elsewhere, "GOCACHE="+cache, "GOFLAGS=-buildvcs=false", "TZ=Asia/Tokyo")
 	first := sums(t, here)
 	assert.Equal(t, first, sums(t, elsewhere))
 	assert.Len(t, first, 7, "binary, archive, deb, rpm, bill of materials, chart, checksums")
 	run(t, verify(here))
+
+	out := t.TempDir()
+	for _, text := range container.BuildCommands(t) {
+		command := exec.CommandContext(t.Context(), "sh", "-c", strings.ReplaceAll(text, "/out", out))
+		command.Dir = checkout
+		command.Env = append(os.Environ(), "GOCACHE="+cache, "TARGETOS=linux", "TARGETARCH="+runtime.GOARCH)
+		run(t, command)
+	}
+	built, err := os.ReadFile(filepath.Join(out, "otelcol-fpm"))
+	require.NoError(t, err)
+	released, err := os.ReadFile(one(t, here, "*_"+runtime.GOARCH))
+	require.NoError(t, err)
+	assert.True(t, bytes.Equal(built, released), "the image has another binary than the release")
 }
 
 func verify(folder string) *exec.Cmd {
