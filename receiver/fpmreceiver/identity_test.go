@@ -277,7 +277,7 @@ func TestNameGoesToAndFro(t *testing.T) {
 		burst(a)
 		time.Sleep(6 * time.Second)
 		burst(b)
-		time.Sleep(5 * time.Second)
+		time.Sleep(6 * time.Second)
 		burst(a)
 		time.Sleep(6 * time.Second)
 		burst(b)
