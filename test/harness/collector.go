@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // HealthGate makes the health page show the state of each component, as the
@@ -66,10 +68,10 @@ func Started(name string) bool {
 
 func launch(tb testing.TB, config CollectorConfig) *Collector {
 	tb.Helper()
-	ports := Ports(tb, 2)
+	port := ports.Block(tb, 2)
 	c := &Collector{
-		Telemetry: fmt.Sprintf("127.0.0.1:%d", ports),
-		Health:    fmt.Sprintf("127.0.0.1:%d", ports+1),
+		Telemetry: fmt.Sprintf("127.0.0.1:%d", port),
+		Health:    fmt.Sprintf("127.0.0.1:%d", port+1),
 	}
 	if config.Dir == "" {
 		config.Dir = tb.TempDir()
@@ -86,7 +88,7 @@ service:
   telemetry:
     metrics:
       readers: [{pull: {exporter: {prometheus: {host: 127.0.0.1, port: %d}}}}]
-`, c.Health, ports)
+`, c.Health, port)
 	args := []string{HealthGate, "--config", file, "--config", "yaml:" + own}
 	if config.Override != "" {
 		args = append(args, "--config", "yaml:"+config.Override)

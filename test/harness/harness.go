@@ -14,13 +14,13 @@ package harness
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
 	"runtime"
-	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // Patience bounds each wait for something that takes well under a second on an
@@ -69,46 +69,8 @@ func WaitFor(tb testing.TB, patience time.Duration, failure string, condition fu
 	}
 }
 
-// The ports that tests hand out lie below the range from which the system takes
-// those of outgoing connections. Processes of different packages begin at
-// different places.
-const (
-	firstPort = 11000
-	lastPort  = 20000
-)
-
-var nextPort atomic.Int64
-
-// Ports finds n adjacent ports that nobody listens on, and returns the first.
-func Ports(tb testing.TB, n int) int {
-	tb.Helper()
-	nextPort.CompareAndSwap(0, int64(firstPort+os.Getpid()%1000*8))
-	for {
-		port := int(nextPort.Add(int64(n))) - n
-		if port+n > lastPort {
-			break
-		}
-		if free(port, n) {
-			return port
-		}
-	}
-	tb.Fatalf("no %d free ports below %d", n, lastPort)
-	return 0
-}
-
-func free(port, n int) bool {
-	for i := range n {
-		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port+i))
-		if err != nil {
-			return false
-		}
-		defer l.Close()
-	}
-	return true
-}
-
 // Address is a free address of the loopback interface.
 func Address(tb testing.TB) string {
 	tb.Helper()
-	return fmt.Sprintf("127.0.0.1:%d", Ports(tb, 1))
+	return fmt.Sprintf("127.0.0.1:%d", ports.One(tb))
 }

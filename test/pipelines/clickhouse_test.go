@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // The log table has every pass with its own time, the metric tables have their
@@ -20,7 +21,7 @@ func TestClickHouse(t *testing.T) {
 	t.Parallel()
 	const ranks, count = 2, 300
 	server := startClickHouse(t)
-	endpoint := harness.TCP(harness.Ports(t, ranks))
+	endpoint := harness.TCP(ports.Block(t, ranks))
 	engine := harness.Publish(t, endpoint, ranks, count, 300, "--worker-id", "vllm-0")
 	collector := harness.StartCollector(t, harness.CollectorConfig{
 		File: "clickhouse.yaml", Override: fpmAt(endpoint, ranks),

@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // enginePage is an excerpt of what vLLM shows of itself; there is no vLLM where
@@ -33,7 +34,7 @@ vllm:generation_tokens_total{engine="0",model_name="test"} 1234
 func TestContribMix(t *testing.T) {
 	t.Parallel()
 	const ranks, count = 2, 300
-	endpoint, page := harness.TCP(harness.Ports(t, ranks)), harness.Address(t)
+	endpoint, page := harness.TCP(ports.Block(t, ranks)), harness.Address(t)
 	own := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		_, _ = w.Write([]byte(enginePage))

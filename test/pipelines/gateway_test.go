@@ -14,6 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // gateway is a Collector with config/gateway.yaml that can be stopped and
@@ -85,7 +86,7 @@ func TestGateway(t *testing.T) {
 		{"deduped", "[gauge_dedup]"},
 	} {
 		g.behind.Reset()
-		endpoint := harness.TCP(harness.Ports(t, ranks))
+		endpoint := harness.TCP(ports.Block(t, ranks))
 		engine := harness.Publish(t, endpoint, ranks, count, 300, "--worker-id", agent.name)
 		collector := harness.StartCollector(t, harness.CollectorConfig{File: fpmAt(endpoint, ranks) + fmt.Sprintf(`
 processors: {gauge_dedup: }
@@ -120,6 +121,7 @@ func TestGatewayOutage(t *testing.T) {
 	g, agent, engine := outage(t)
 	g.start(t)
 	g.rows(t, sentOf(engine.Sent(t)))
+	drained(t, agent)
 	agent.Stop(t)
 	g.assertHasAll(t, engine.Sent(t))
 	g.Stop(t)
@@ -136,6 +138,7 @@ func TestGatewayOutageAndAgentRestart(t *testing.T) {
 	g.start(t)
 	agent = harness.StartCollector(t, agent.Config)
 	g.rows(t, sentOf(engine.Sent(t)))
+	drained(t, agent)
 	agent.Stop(t)
 	g.assertHasAll(t, engine.Sent(t))
 	g.Stop(t)
@@ -153,7 +156,7 @@ func outage(t *testing.T) (*gateway, *harness.Collector, *harness.Publisher) {
 	const ranks, count = 2, 1200
 	g := newGateway(t)
 	g.start(t)
-	endpoint := harness.TCP(harness.Ports(t, ranks))
+	endpoint := harness.TCP(ports.Block(t, ranks))
 	engine := harness.Publish(t, endpoint, ranks, count, 300)
 	agent := harness.StartCollector(t, harness.CollectorConfig{
 		File: "otlp-gateway.yaml",
@@ -175,6 +178,14 @@ func outage(t *testing.T) (*gateway, *harness.Collector, *harness.Publisher) {
 	require.NoError(t, err)
 	require.NotEmpty(t, files, "the queue is not on disk")
 	return g, agent, engine
+}
+
+// drained waits until nothing waits in an agent's queues.
+func drained(t *testing.T, agent *harness.Collector) {
+	t.Helper()
+	agent.Until(t, "the agent's queues do not empty", func(p harness.Page) bool {
+		return p.Sum("otelcol_exporter_queue_size")+p.Sum("otelcol_exporter_in_flight_requests") == 0
+	})
 }
 
 func sentOf(sent map[int][]harness.Sent) (n int) {

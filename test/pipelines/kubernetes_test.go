@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // Pods of the node come and go: each port named fpm, fpm-1, … is subscribed to
@@ -21,7 +22,7 @@ func TestKubernetesNodeAgent(t *testing.T) {
 	api := startKubernetesAPI(t, "node-1")
 	page := harness.Address(t)
 
-	port := harness.Ports(t, 4)
+	port := ports.Block(t, 4)
 	two := harness.Publish(t, fmt.Sprintf("tcp://127.0.0.2:%d", port), 2, count, 300)
 	api.add("vllm-0", "127.0.0.2", map[string]int{"fpm": port, "fpm-1": port + 1, "http": port + 3})
 	collector := harness.StartCollector(t, harness.CollectorConfig{

@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // Each forward pass is counted on the page, and Prometheus keeps the labels that
@@ -19,7 +20,7 @@ import (
 func TestPrometheusScrape(t *testing.T) {
 	t.Parallel()
 	const ranks, count = 2, 400
-	endpoint, page := harness.TCP(harness.Ports(t, ranks)), harness.Address(t)
+	endpoint, page := harness.TCP(ports.Block(t, ranks)), harness.Address(t)
 	engine := harness.Publish(t, endpoint, ranks, count, 400, "--heartbeat-every", "9", "--worker-id", "vllm-0")
 	collector := harness.StartCollector(t, harness.CollectorConfig{
 		File:     "prometheus-scrape.yaml",
@@ -54,7 +55,7 @@ func TestRemoteWrite(t *testing.T) {
 	t.Parallel()
 	const ranks, count = 2, 600
 	prometheus := harness.StartPrometheus(t, "global: {}\n", "--web.enable-remote-write-receiver")
-	endpoint := harness.TCP(harness.Ports(t, ranks))
+	endpoint := harness.TCP(ports.Block(t, ranks))
 	engine := harness.Publish(t, endpoint, ranks, count, 300, "--worker-id", "vllm-0")
 	collector := harness.StartCollector(t, harness.CollectorConfig{
 		File:     "remote-write.yaml",

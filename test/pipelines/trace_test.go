@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 // Two ranks of SGLang on ipc sockets: a page, and a sampled trace that ends with
@@ -65,7 +66,7 @@ func assertSampled(t *testing.T, path string, sent map[int][]harness.Sent) {
 func tracesOnly(t *testing.T, variables ...string) (dir string, sent map[int][]harness.Sent) {
 	t.Helper()
 	const ranks, count = 2, 300
-	port := harness.Ports(t, ranks)
+	port := ports.Block(t, ranks)
 	engine := harness.Publish(t, harness.TCP(port), ranks, count, 300)
 	dir = t.TempDir()
 	collector := harness.StartCollector(t, harness.CollectorConfig{
