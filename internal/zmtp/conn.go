@@ -23,6 +23,10 @@ type ConnConfig struct {
 	// how long a message may take from its first byte to its last. Positive.
 	StaleAfter time.Duration
 	Limits     Limits
+	// Gather is the least time between a read that emptied the socket and the next one, 0 for none. A wake-up costs more
+	// than a message: one that serves several saves much of the cost of receiving. It is what the time of a message may be
+	// late by.
+	Gather time.Duration
 }
 
 // Conn is a ZMTP connection after its handshake. One goroutine uses it; Close may be called from any.
@@ -101,7 +105,7 @@ func (c *Conn) SubscribeAll() error {
 }
 
 // Recv waits for the next message, answering and sending heartbeats meanwhile. The frames are the caller's; at is the wall
-// clock when the last bytes of the message left the socket (messages read together have it in common). After an error the
+// clock when the last bytes of the message left the socket (messages read together have it in common, see ConnConfig.Gather). After an error the
 // Conn is of no more use. The error is an *OversizeError, *ProtocolError or *TimeoutError, io.EOF when the peer closed after
 // a whole message, io.ErrUnexpectedEOF when within one, or an error of package net.
 func (c *Conn) Recv() (frames [][]byte, at time.Time, err error) {

@@ -48,8 +48,11 @@ type guard struct {
 	frame frameHeader // the frame whose header was passed on last
 	body  int64       // bytes of its body not passed on yet
 
-	at  time.Time // when the last bytes left the socket
-	err error     // the first error; every later Read returns it
+	at      time.Time // when the last bytes left the socket
+	emptied bool      // the last read got less than it could take, after the handshake
+
+	gatherTime time.Duration
+	err        error // the first error; every later Read returns it
 }
 
 func newGuard(nc net.Conn, cfg ConnConfig) *guard {
@@ -58,6 +61,7 @@ func newGuard(nc net.Conn, cfg ConnConfig) *guard {
 		socketType: cfg.SocketType,
 		framer:     framer{limits: cfg.Limits},
 		live:       liveness{staleAfter: cfg.StaleAfter},
+		gatherTime: cfg.Gather,
 		buf:        make([]byte, initialBufferBytes),
 	}
 }

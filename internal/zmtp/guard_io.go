@@ -62,10 +62,12 @@ func (g *guard) fill() error {
 
 // readSocket reads at least one byte, through as many read deadlines as liveness grants, or returns an error.
 func (g *guard) readSocket(p []byte) (int, error) {
+	g.gather()
 	for {
 		n, err := g.Conn.Read(p)
 		if n > 0 {
 			g.at = time.Now()
+			g.emptied = n < len(p) && g.live.started()
 			g.live.heard()
 			return n, nil // an error that came with bytes comes again without
 		}
@@ -78,6 +80,17 @@ func (g *guard) readSocket(p []byte) (int, error) {
 		if err := g.deadlinePassed(); err != nil {
 			return 0, err
 		}
+	}
+}
+
+// gather lets messages come together before the next read. It never waits while bytes lie in the socket, as far as the last
+// read tells, nor within a message: a burst is read as fast as it comes.
+func (g *guard) gather() {
+	if g.gatherTime == 0 || !g.emptied || !g.live.messageStart.IsZero() {
+		return
+	}
+	if early := g.gatherTime - time.Since(g.at); early > 0 {
+		time.Sleep(early)
 	}
 }
 

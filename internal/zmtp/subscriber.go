@@ -21,6 +21,7 @@ type SubscriberConfig struct {
 	MaxBackoff     time.Duration // the longest wait
 	StaleAfter     time.Duration // see ConnConfig
 	Limits         Limits
+	Gather         time.Duration // see ConnConfig; here 0 is none
 }
 
 // Handler is told what happens to a subscription. All calls come from the goroutine in Subscriber.Run, which reads nothing
@@ -77,7 +78,7 @@ func (s *Subscriber) connection(ctx context.Context, heard func()) error {
 	// Closing is what unblocks handshake, read and write.
 	defer context.AfterFunc(ctx, func() { nc.Close() })()
 
-	conn, err := Open(nc, ConnConfig{SocketType: zmq4.Sub, StaleAfter: s.cfg.StaleAfter, Limits: s.cfg.Limits}, deadline)
+	conn, err := Open(nc, ConnConfig{SocketType: zmq4.Sub, StaleAfter: s.cfg.StaleAfter, Limits: s.cfg.Limits, Gather: s.cfg.Gather}, deadline)
 	if err != nil {
 		return err
 	}

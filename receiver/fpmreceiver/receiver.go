@@ -28,6 +28,10 @@ const (
 	// maxFrames is more than any FPM or event-plane message has; one with more
 	// is refused by the connection.
 	maxFrames = 16
+	// gatherTime lets the messages of a busy rank come together: at a thousand a
+	// second and rank it takes a third off the cost of a message. It is what an
+	// observation time may be late by.
+	gatherTime = 2 * time.Millisecond
 )
 
 // fpmReceiver is one instance for all pipelines of one configuration: one
@@ -137,6 +141,7 @@ func (r *fpmReceiver) startIntake() {
 			MaxBackoff:     r.config.Dial.MaxBackoff,
 			StaleAfter:     r.config.StaleAfter,
 			Limits:         zmtp.Limits{MaxMessageBytes: r.config.MaxMessageBytes, MaxFrames: maxFrames},
+			Gather:         gatherTime,
 		}, e)
 		r.intake.Go(func() { subscriber.Run(intake) })
 	}

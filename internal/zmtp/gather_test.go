@@ -1,0 +1,138 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package zmtp
+
+import (
+	"io"
+	"net"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-zeromq/zmq4"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+// socket is one end of a connection with a kernel's buffer: what the peer sends lies there until it is read.
+type socket struct {
+	net.Conn
+	bytes chan byte
+	reads int
+}
+
+func newSocket() *socket { return &socket{bytes: make(chan byte, 1<<20)} }
+
+func (s *socket) send(b []byte) {
+	for _, c := range b {
+		s.bytes <- c
+	}
+}
+
+func (s *socket) Read(p []byte) (int, error) {
+	s.reads++
+	first, ok := <-s.bytes
+	if !ok {
+		return 0, io.EOF
+	}
+	p[0] = first
+	for n := 1; ; n++ {
+		if n == len(p) || len(s.bytes) == 0 {
+			return n, nil
+		}
+		p[n] = <-s.bytes
+	}
+}
+
+func (s *socket) Write(p []byte) (int, error)      { return len(p), nil }
+func (s *socket) Close() error                     { return nil }
+func (s *socket) SetDeadline(time.Time) error      { return nil }
+func (s *socket) SetReadDeadline(time.Time) error  { return nil }
+func (s *socket) SetWriteDeadline(time.Time) error { return nil }
+
+func openSocket(t *testing.T, s *socket, gather time.Duration) *Conn {
+	t.Helper()
+	s.send(publisherHandshake())
+	conn, err := Open(s, ConnConfig{SocketType: zmq4.Sub, StaleAfter: time.Minute, Limits: Limits{MaxMessageBytes: 1 << 20, MaxFrames: 16}, Gather: gather},
+		time.Now().Add(time.Second))
+	require.NoError(t, err)
+	return conn
+}
+
+func TestGatherServesManyMessagesWithOneRead(t *testing.T) {
+	const (
+		gather   = 2 * time.Millisecond
+		every    = 500 * time.Microsecond
+		messages = 200
+	)
+	for name, test := range map[string]struct{ gather, late time.Duration }{
+		"gathered":  {gather, gather},
+		"each read": {0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newSocket()
+				conn := openSocket(t, s, test.gather)
+				s.reads = 0
+				began := time.Now()
+				go func() {
+					for i := range messages {
+						time.Sleep(time.Until(began.Add(time.Duration(i) * every)))
+						s.send(frame(0, []byte{byte(i)}))
+					}
+				}()
+				for i := range messages {
+					frames, at, err := conn.Recv()
+					require.NoError(t, err)
+					require.Equal(t, []byte{byte(i)}, frames[0])
+					late := at.Sub(began.Add(time.Duration(i) * every))
+					require.GreaterOrEqual(t, late, time.Duration(0))
+					require.LessOrEqual(t, late, test.late)
+				}
+				if test.gather > 0 {
+					assert.LessOrEqual(t, s.reads, messages*int(every)/int(gather)+2)
+				} else {
+					assert.GreaterOrEqual(t, s.reads, messages)
+				}
+			})
+		})
+	}
+}
+
+func TestGatherDoesNotSlowABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSocket()
+		conn := openSocket(t, s, 2*time.Millisecond)
+		const messages = 2000
+		body := make([]byte, 200)
+		for range messages {
+			s.send(frame(0, body))
+		}
+		began := time.Now()
+		for range messages {
+			_, _, err := conn.Recv()
+			require.NoError(t, err)
+		}
+		assert.Zero(t, time.Since(began), "it waited although the socket was not empty")
+	})
+}
+
+func TestGatherDoesNotWaitForASlowPublisher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSocket()
+		conn := openSocket(t, s, 2*time.Millisecond)
+		go func() {
+			for range 10 {
+				time.Sleep(20 * time.Millisecond)
+				s.send(frame(0, []byte("pass")))
+			}
+		}()
+		for range 10 {
+			_, at, err := conn.Recv()
+			require.NoError(t, err)
+			assert.Zero(t, time.Since(at))
+			assert.Zero(t, at.Sub(time.Unix(946684800, 0))%(20*time.Millisecond), "not at the moment it came")
+		}
+	})
+}
