@@ -408,25 +408,60 @@ func TestShutdownWithConsumerThatHangs(t *testing.T) {
 func (g *rig) stopAgain() error { return g.receiver.Shutdown(context.Background()) }
 
 func TestShutdownRespectsItsDeadline(t *testing.T) {
-	for name, deadline := range map[string]time.Duration{"soon": 300 * time.Millisecond, "over": -time.Second} {
+	never := make(chan struct{})
+	for name, test := range map[string]struct {
+		deadline, most time.Duration
+		consumer       func(context.Context, int) error
+		want           error
+	}{
+		"soon, refused": {300 * time.Millisecond, 300 * time.Millisecond, refuse(errNow), nil},
+		"over, refused": {-time.Second, 0, refuse(errNow), nil},
+		"soon, hanging": {300 * time.Millisecond, 300 * time.Millisecond, func(context.Context, int) error { <-never; return nil }, errHanging},
+		"over, hanging": {-time.Second, 50 * time.Millisecond, func(context.Context, int) error { <-never; return nil }, errHanging},
+	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				never = make(chan struct{})
 				logs := &logsSink{}
-				logs.tell(refuse(errNow))
+				logs.tell(test.consumer)
 				g := newRig(t, testConfig(), nil, logs)
 				g.startWithoutIntake()
 				e := g.endpoint(0)
 				e.Connected()
 				sendRange(e, 0, 9)
+				time.Sleep(time.Second)
 				close(g.stopWatch)
 				began := time.Now()
-				ctx, cancel := context.WithTimeout(t.Context(), deadline)
+				ctx, cancel := context.WithTimeout(t.Context(), test.deadline)
 				defer cancel()
-				require.NoError(t, g.receiver.Shutdown(ctx))
-				assert.LessOrEqual(t, time.Since(began), max(deadline, 0))
+				require.ErrorIs(t, g.receiver.Shutdown(ctx), test.want)
+				assert.LessOrEqual(t, time.Since(began), test.most)
 				c := g.settled(10)
 				assert.EqualValues(t, 10, c.dropped["logs"][droppedShutdown])
+				close(never)
 			})
 		})
 	}
+}
+
+// Bad input has a line at most each ten seconds, which says how many were not
+// shown.
+func TestRejectedLines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, testConfig(), nil, &logsSink{})
+		g.startWithoutIntake()
+		e := g.endpoint(0)
+		e.Connected()
+		for range 250 { // 25 s
+			e.Message(nil, time.Now())
+			time.Sleep(100 * time.Millisecond)
+		}
+		var hidden []any
+		for _, line := range g.warnings("Message rejected") {
+			hidden = append(hidden, line.ContextMap()["not_shown"])
+		}
+		assert.Equal(t, []any{nil, int64(99), int64(99)}, hidden)
+		g.shutdown()
+		g.settled(250)
+	})
 }

@@ -48,6 +48,9 @@ func (r *fpmReceiver) stop(ctx context.Context) error {
 		left = min(left, time.Until(deadline))
 	}
 	settle := min(settleTime, left/10)
+	if left <= 0 {
+		settle = settleTime / 10 // late as it is, what can be counted in order shall be
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -63,7 +66,7 @@ func (r *fpmReceiver) stop(ctx context.Context) error {
 	select {
 	case <-done:
 		return nil
-	case <-time.After(max(settle, settleTime/10)):
+	case <-time.After(settle):
 	}
 	for _, run := range r.runners {
 		if run != nil {
