@@ -72,7 +72,9 @@ func (r *Record) Attributes() RankAttributes {
 
 // Put writes the attributes into an empty map.
 func (a RankAttributes) Put(dst pcommon.Map) {
-	dst.EnsureCapacity(2)
+	if a.HasTimingScope {
+		dst.EnsureCapacity(2)
+	}
 	dst.PutInt(AttrDPRank, a.DPRank)
 	if a.HasTimingScope {
 		dst.PutStr(AttrTimingScope, a.TimingScope)
