@@ -311,7 +311,7 @@ func TestFilesThatVanish(t *testing.T) {
 		size := fileSize(t, r.path("p", 1))
 		require.NoError(t, os.Remove(r.path("p", 0))) // is open
 		require.NoError(t, os.Remove(r.path("p", 1)))
-		r.logs.answer = nil
+		r.logs.will(nil)
 		time.Sleep(time.Minute)
 		r.expect("p", append(span(0, 10), span(20, 30)...))
 		assert.Equal(t, size, r.sum("skipped_bytes", "removed"))

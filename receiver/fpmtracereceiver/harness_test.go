@@ -277,6 +277,13 @@ func (s *sink) asked() error {
 	return nil
 }
 
+// will changes the answer of a sink that is in use.
+func (s *sink) will(answer func(call int) error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.answer = answer
+}
+
 func (s *sink) took(producer string, counter int64) {
 	if s.counters == nil {
 		s.counters = map[string][]int64{}

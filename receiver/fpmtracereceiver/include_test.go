@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -181,32 +182,38 @@ func TestTroubleIsAStatus(t *testing.T) {
 }
 
 // TestUnreadableFile is tried again, does not hold up the others, and is a
-// status meanwhile.
+// trouble of the status meanwhile.
 func TestUnreadableFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, nil)
-		r.append(r.path("p", 0), rows(0, 3))
-		r.append(r.path("p", 1), rows(3, 6))
-		r.start()
-		r.settle()
-		read := r.core.reader
-		r.append(r.path("p", 0), rows(10, 13)) // somebody still writes the first one
-		f := read.files[r.path("p", 0)]
-		base := f.base
-		f.base = filepath.Join(r.dir, "none") // stands for a disk that fails
-		require.NoError(t, os.WriteFile(f.base, nil, 0o600))
-		r.append(r.path("p", 1), rows(6, 9))
-		r.settle()
-		r.expect("p", span(0, 9))
-		require.Len(t, r.messages("cannot be read"), 1)
-		assert.Equal(t, componentstatus.StatusRecoverableError, r.host.reported()[0])
+	r := newRig(t, nil)
+	r.append(r.path("p", 0), rows(0, 3))
+	r.append(r.path("p", 1), rows(3, 6))
+	r.start()
+	r.halt()
+	read := r.core.reader // is this goroutine's now
+	poll := func() {
+		read.scan(t.Context(), time.Now())
+		for read.pass(t.Context()) {
+		}
+		require.True(t, read.flush(t.Context()))
+	}
+	poll()
+	f := read.files[r.path("p", 0)]
+	base := f.base
+	f.base = filepath.Join(r.dir, "none") // stands for a disk that fails
+	require.NoError(t, os.WriteFile(f.base, nil, 0o600))
+	r.append(r.path("p", 0), rows(10, 13)) // somebody still writes the first one
+	r.append(r.path("p", 1), rows(6, 9))
+	poll()
+	poll()
+	r.expect("p", span(0, 9))
+	require.Len(t, r.messages("cannot be read"), 1)
+	assert.Len(t, read.status.troubles, 1)
 
-		f.base = base
-		r.settle()
-		r.expect("p", append(span(0, 9), 10, 11, 12))
-		assert.Equal(t, componentstatus.StatusOK, r.host.reported()[2])
-		r.stop()
-	})
+	f.base = base
+	poll()
+	r.expect("p", append(span(0, 9), 10, 11, 12))
+	assert.Empty(t, read.status.troubles)
+	r.checkLedger()
 }
 
 // TestFileLimit: more files than can be followed are told of.

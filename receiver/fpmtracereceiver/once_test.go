@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	ossignal "os/signal"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -106,9 +107,7 @@ func TestOnceIsDoneWhenAllIsTaken(t *testing.T) {
 		r.start()
 		time.Sleep(time.Hour)
 		assert.Empty(t, r.messages("Done"))
-		r.logs.mu.Lock()
-		r.logs.answer = nil
-		r.logs.mu.Unlock()
+		r.logs.will(nil)
 		time.Sleep(maxRetry * 2)
 		assert.Len(t, r.messages("Done"), 1)
 		r.stop()
@@ -133,7 +132,7 @@ func TestProgress(t *testing.T) {
 		assert.Equal(t, 35*time.Second, first["elapsed"])
 		assert.Greater(t, first["unread_bytes"], second["unread_bytes"])
 
-		r.logs.answer = nil
+		r.logs.will(nil)
 		for i := int64(20); i < 30; i++ { // a little work at a time
 			r.append(r.path("p", 0), rows(i*10, i*10+10))
 			time.Sleep(20 * time.Second)
@@ -147,8 +146,8 @@ func TestProgress(t *testing.T) {
 // until it reacts, and not any more once the receiver is stopped.
 func TestExitGate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sent := 0
-		gate := &exitGate{send: func() error { sent++; return errors.New("try again") }}
+		var sent atomic.Int64
+		gate := &exitGate{send: func() error { sent.Add(1); return errors.New("try again") }}
 		first, second := newRig(t, exits), newRig(t, exits)
 		first.append(first.path("p", 0), rows(0, 3))
 		second.append(second.path("p", 0), rows(0, 3))
@@ -158,18 +157,16 @@ func TestExitGate(t *testing.T) {
 			r.start()
 		}
 		time.Sleep(time.Minute)
-		assert.Zero(t, sent, "the second one is not done")
+		assert.Zero(t, sent.Load(), "the second one is not done")
 		assert.Len(t, first.messages("ending the process"), 1)
-		second.logs.mu.Lock()
-		second.logs.answer = nil
-		second.logs.mu.Unlock()
+		second.logs.will(nil)
 		time.Sleep(maxRetry * 2)
-		assert.Positive(t, sent)
+		assert.Positive(t, sent.Load())
 		first.stop()
 		second.stop()
-		before := sent
+		before := sent.Load()
 		time.Sleep(time.Minute)
-		assert.Equal(t, before, sent)
+		assert.Equal(t, before, sent.Load())
 		assert.Zero(t, gate.inside)
 	})
 }
@@ -178,8 +175,8 @@ func TestExitGate(t *testing.T) {
 // as at a reload, does not keep the process alive, and does not end it.
 func TestExitGateForgetsTheStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sent := 0
-		gate := &exitGate{send: func() error { sent++; return nil }}
+		var sent atomic.Int64
+		gate := &exitGate{send: func() error { sent.Add(1); return nil }}
 		r := newRig(t, exits)
 		r.append(r.path("p", 0), rows(0, 3))
 		r.logs.answer = func(int) error { return errNotNow }
@@ -188,7 +185,7 @@ func TestExitGateForgetsTheStopped(t *testing.T) {
 		time.Sleep(time.Second)
 		r.halt()
 		time.Sleep(time.Minute)
-		assert.Zero(t, sent)
+		assert.Zero(t, sent.Load())
 		assert.Zero(t, gate.inside)
 	})
 }

@@ -119,8 +119,9 @@ func TestRandomWorlds(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				random := rand.New(rand.NewPCG(seed, 2))
 				r := newRig(t, nil)
+				fate := rand.New(rand.NewPCG(seed, 3)) // the reader's goroutine's
 				refuse := func(int) error {
-					if random.IntN(10) == 0 {
+					if fate.IntN(10) == 0 {
 						return errNotNow
 					}
 					return nil
