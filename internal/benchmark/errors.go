@@ -13,7 +13,7 @@ import (
 // Reason is why a file is no artifact; it is the attribute of one counter.
 type Reason string
 
-// The reasons that this package gives.
+// The reasons. Read gives the first three, package load the next two.
 const (
 	// ReasonJSON: the file is not one JSON value in UTF-8, or nests too deep.
 	ReasonJSON Reason = "json"
@@ -21,6 +21,10 @@ const (
 	ReasonNotFinite Reason = "not_finite"
 	// ReasonSchema: the file is JSON, and no artifact of a known version.
 	ReasonSchema Reason = "schema"
+	// ReasonSize: the file is larger than the limit; it was not read.
+	ReasonSize Reason = "size"
+	// ReasonUnreadable: the file cannot be read, or is no regular file.
+	ReasonUnreadable Reason = "unreadable"
 	// ReasonSidecarRun: the sidecar is of another run than the artifacts that it
 	// was found with.
 	ReasonSidecarRun Reason = "sidecar_run_id"
