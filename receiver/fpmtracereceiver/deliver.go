@@ -45,7 +45,7 @@ func (r *reader) flush(ctx context.Context) bool {
 			f.lines = -1 // those in front of another member
 		}
 	}
-	r.stored(r.store.save(ctx, b.files))
+	r.savePositions(ctx, b.files)
 	if !settled {
 		r.over = true
 		return false

@@ -19,7 +19,7 @@ import (
 // log and to its health check.
 type exitGate struct {
 	mu     sync.Mutex
-	inside int
+	inside map[*traceReceiver]struct{}
 	send   func() error
 }
 
@@ -35,18 +35,23 @@ var processExit = &exitGate{send: func() error {
 // exitRetry is how long to wait for the Collector to react.
 const exitRetry = time.Second
 
-// enter tells of a receiver that must be done before the process may end.
-func (g *exitGate) enter() {
+// enter tells of a receiver that must be done before the process may end. The
+// Collector makes all receivers before it starts the first, so that none is
+// missed.
+func (g *exitGate) enter(r *traceReceiver) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.inside++
+	if g.inside == nil {
+		g.inside = make(map[*traceReceiver]struct{})
+	}
+	g.inside[r] = struct{}{}
 }
 
 // leave tells that it is done, or stopped.
-func (g *exitGate) leave() {
+func (g *exitGate) leave(r *traceReceiver) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.inside--
+	delete(g.inside, r)
 }
 
 // end asks the process to end, until stop is closed. The Collector listens to
@@ -58,7 +63,7 @@ func (g *exitGate) end(stop <-chan struct{}) {
 	defer ossignal.Stop(caught)
 	for {
 		g.mu.Lock()
-		last := g.inside == 0
+		last := len(g.inside) == 0
 		g.mu.Unlock()
 		if last {
 			_ = g.send() // cannot fail for the own process; if it does, it is tried again

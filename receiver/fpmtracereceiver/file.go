@@ -56,8 +56,8 @@ type file struct {
 	// path is that of the file itself, not of a link to it; base is the directory
 	// that it must lie in.
 	path, base string
-	// place is where it stands in its series.
-	place uint64
+	// index is its number in its series.
+	index uint64
 
 	head head
 	// cursor is what was read of it, taken what became of that.

@@ -54,9 +54,11 @@ type rig struct {
 	settings  receiver.Settings
 	parts     []component.Component
 	storage   extension.Extension
-	core      *traceReceiver
-	gate      *exitGate // nil: the process's own
-	halted    bool
+	// wrapStorage, if any, puts faults between the receiver and its storage.
+	wrapStorage func(extension.Extension) extension.Extension
+	core        *traceReceiver
+	gate        *exitGate // nil: the process's own
+	halted      bool
 }
 
 // newRig makes a receiver with pipelines of both signals that is not started
@@ -85,8 +87,21 @@ func rigIn(t testing.TB, dir string, change func(*Config)) *rig {
 // pipeline.
 func (r *rig) start() *rig {
 	r.t.Helper()
+	r.create()
+	for _, part := range r.parts {
+		require.NoError(r.t, part.Start(context.Background(), r.host))
+	}
+	return r
+}
+
+// create makes the receiver.
+func (r *rig) create() {
+	r.t.Helper()
 	if r.cfg.Storage != nil {
 		r.storage = openStorage(r.t, filepath.Join(r.dir, "offsets"))
+		if r.wrapStorage != nil {
+			r.storage = r.wrapStorage(r.storage)
+		}
 		r.host.extensions[*r.cfg.Storage] = r.storage
 	}
 	instances := &instances{byConfig: map[component.Config]*traceReceiver{}}
@@ -102,17 +117,15 @@ func (r *rig) start() *rig {
 	}
 	r.core = instances.byConfig[r.cfg]
 	if r.gate != nil {
+		r.core.exit.leave(r.core)
 		r.core.exit = r.gate
+		r.gate.enter(r.core)
 	}
 	r.t.Cleanup(func() { // of a test that failed half-way
 		if !r.halted {
 			r.halt()
 		}
 	})
-	for _, part := range r.parts {
-		require.NoError(r.t, part.Start(context.Background(), r.host))
-	}
-	return r
 }
 
 // stop stops the receiver, and checks its ledger. Reading must be over.

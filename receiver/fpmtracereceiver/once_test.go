@@ -154,7 +154,13 @@ func TestExitGate(t *testing.T) {
 		second.logs.answer = func(int) error { return errNotNow }
 		for _, r := range []*rig{first, second} {
 			r.gate = gate
-			r.start()
+			r.create()
+		}
+		for _, r := range []*rig{first, second} {
+			for _, part := range r.parts {
+				require.NoError(t, part.Start(t.Context(), r.host))
+			}
+			synctest.Wait() // the first one is done before the second one starts
 		}
 		time.Sleep(time.Minute)
 		assert.Zero(t, sent.Load(), "the second one is not done")
@@ -167,7 +173,7 @@ func TestExitGate(t *testing.T) {
 		before := sent.Load()
 		time.Sleep(time.Minute)
 		assert.Equal(t, before, sent.Load())
-		assert.Zero(t, gate.inside)
+		assert.Empty(t, gate.inside)
 	})
 }
 
@@ -186,7 +192,7 @@ func TestExitGateForgetsTheStopped(t *testing.T) {
 		r.halt()
 		time.Sleep(time.Minute)
 		assert.Zero(t, sent.Load())
-		assert.Zero(t, gate.inside)
+		assert.Empty(t, gate.inside)
 	})
 }
 

@@ -34,7 +34,10 @@ type reader struct {
 	files    map[string]*file
 	order    []*series
 	// known are positions of an earlier run whose files were not seen yet.
-	known map[string]saved
+	known    map[string]saved
+	unstored unstored
+	// refused are what patterns found and what is not read, and why.
+	refused map[string]string
 	// first: nothing was looked for yet.
 	first bool
 

@@ -49,7 +49,11 @@ type traceReceiver struct {
 }
 
 func newReceiver(config *Config, settings receiver.Settings, forget func()) *traceReceiver {
-	return &traceReceiver{config: config, settings: settings, forget: forget, exit: processExit}
+	r := &traceReceiver{config: config, settings: settings, forget: forget, exit: processExit}
+	if config.ExitWhenDone {
+		r.exit.enter(r)
+	}
+	return r
 }
 
 // Start implements component.Component. It is called once for each signal; the
@@ -94,9 +98,6 @@ func (r *traceReceiver) start(ctx context.Context, host component.Host) error {
 	// The context lives longer than Start's own.
 	deliver, cancel := context.WithCancel(context.Background())
 	r.cancelDeliver = cancel
-	if r.config.ExitWhenDone {
-		r.exit.enter()
-	}
 	r.running.Go(func() { r.run(deliver) })
 	return nil
 }
@@ -117,12 +118,8 @@ func showFiles(counters *metadata.TelemetryBuilder, read *reader) error {
 
 // run reads until all is done or the receiver is stopped.
 func (r *traceReceiver) run(ctx context.Context) {
-	done := r.reader.run(ctx)
-	if !r.config.ExitWhenDone {
-		return
-	}
-	r.exit.leave()
-	if done {
+	if done := r.reader.run(ctx); done && r.config.ExitWhenDone {
+		r.exit.leave(r)
 		r.settings.Logger.Info("All files are read: ending the process (exit_when_done)")
 		r.exit.end(r.stop)
 	}
@@ -147,6 +144,7 @@ func (r *traceReceiver) Shutdown(ctx context.Context) error {
 	r.stopOnce.Do(func() {
 		r.status.end()
 		r.forget()
+		r.exit.leave(r)
 		if r.cancelDeliver != nil {
 			r.stopErr = r.shutdown(ctx)
 		}

@@ -25,6 +25,7 @@ const (
 // scan looks for files: new ones, grown ones, and such as are gone.
 func (r *reader) scan(ctx context.Context, now time.Time) {
 	seen := make(map[string]match)
+	refusals := make(map[string]string)
 	complete := true
 	for _, pattern := range r.patterns {
 		matches, refused, err := pattern.find()
@@ -34,7 +35,10 @@ func (r *reader) scan(ctx context.Context, now time.Time) {
 		}
 		r.status.set("include "+pattern.text, err)
 		for _, one := range refused {
-			r.warn(one.path, "refused", "Not a file that is read", zap.Error(one.err))
+			refusals[one.path] = one.err.Error()
+			if r.refused[one.path] != one.err.Error() { // told already, at an earlier poll
+				r.warn(one.path, "refused", "Not a file that is read", zap.Error(one.err))
+			}
 		}
 		for _, found := range matches {
 			if _, already := seen[found.path]; !already {
@@ -42,23 +46,21 @@ func (r *reader) scan(ctx context.Context, now time.Time) {
 			}
 		}
 	}
-	changed := r.meet(ctx, seen)
-	var forgotten []string
+	r.refused = refusals
+	changed := r.meet(seen)
 	if complete {
-		var lost bool
-		forgotten, lost = r.miss(seen, now)
-		changed = changed || lost
+		changed = r.miss(seen, now) || changed
 	}
 	if changed {
 		r.arrange()
-		r.storeList(ctx, forgotten)
 	}
 	r.first = false
 	r.count()
+	r.remember(ctx, changed)
 }
 
 // meet takes note of the files that are there. changed reports new ones.
-func (r *reader) meet(ctx context.Context, seen map[string]match) (changed bool) {
+func (r *reader) meet(seen map[string]match) (changed bool) {
 	surplus := 0
 	for path, found := range seen {
 		f := r.files[path]
@@ -97,7 +99,7 @@ func (r *reader) newFile(found match) *file {
 
 // miss takes note of the files that are gone, and forgets those that have been
 // for long. changed reports that some are not to be read any more.
-func (r *reader) miss(seen map[string]match, now time.Time) (forgotten []string, changed bool) {
+func (r *reader) miss(seen map[string]match, now time.Time) (changed bool) {
 	for path := range r.known { // of an earlier run, and not there
 		if _, there := seen[path]; !there {
 			delete(r.known, path)
@@ -116,11 +118,11 @@ func (r *reader) miss(seen map[string]match, now time.Time) (forgotten []string,
 		}
 		if now.Sub(f.missing) >= forgetAfter {
 			delete(r.files, path)
-			forgotten = append(forgotten, path)
+			r.unstored.forgotten = append(r.unstored.forgotten, path)
 			changed = true
 		}
 	}
-	return forgotten, changed
+	return changed
 }
 
 // lose counts what nobody will read any more.
@@ -132,7 +134,7 @@ func (r *reader) lose(f *file, text string) {
 	f.size = f.cursor.Offset
 }
 
-// arrange puts the files in order: by series and place within it. Files that no
+// arrange puts the files in order: by series and index within it. Files that no
 // writer has named stand alone.
 func (r *reader) arrange() {
 	byName := make(map[string]*series)
@@ -141,11 +143,11 @@ func (r *reader) arrange() {
 		if !f.missing.IsZero() {
 			continue
 		}
-		name, place, ok := segment.Series(f.path)
+		name, index, ok := segment.Series(f.path)
 		if !ok {
 			name = f.path
 		}
-		f.place = place
+		f.index = index
 		s := byName[name]
 		if s == nil {
 			s = &series{name: name}
@@ -155,24 +157,7 @@ func (r *reader) arrange() {
 		s.files = append(s.files, f)
 	}
 	for _, s := range r.order {
-		slices.SortFunc(s.files, func(a, b *file) int { return cmp.Compare(a.place, b.place) })
+		slices.SortFunc(s.files, func(a, b *file) int { return cmp.Compare(a.index, b.index) })
 	}
 	slices.SortFunc(r.order, func(a, b *series) int { return cmp.Compare(a.name, b.name) })
-}
-
-func (r *reader) storeList(ctx context.Context, forgotten []string) {
-	paths := make([]string, 0, len(r.files))
-	for path := range r.files {
-		paths = append(paths, path)
-	}
-	slices.Sort(paths)
-	r.stored(r.store.list(ctx, paths, forgotten))
-}
-
-// stored tells whether positions can be stored.
-func (r *reader) stored(err error) {
-	if err != nil {
-		r.warn("", "storage", errNoPositions.Error(), zap.Error(err))
-	}
-	r.status.set("storage", err)
 }
