@@ -4,8 +4,6 @@
 package fpmtracereceiver
 
 import (
-	"bytes"
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -23,19 +21,15 @@ import (
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/component/componentstatus"
 	"go.opentelemetry.io/collector/component/componenttest"
-	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/extension"
 	"go.opentelemetry.io/collector/extension/extensiontest"
 	"go.opentelemetry.io/collector/extension/xextension/storage"
-	"go.opentelemetry.io/collector/pdata/plog"
-	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/receivertest"
 	"go.opentelemetry.io/otel/sdk/metric/metricdata"
 	"go.uber.org/zap"
 	"go.uber.org/zap/zaptest/observer"
 
-	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
 	"github.com/otelcol-fpm/otelcol-fpm/receiver/fpmtracereceiver/internal/metadata"
 )
 
@@ -190,183 +184,6 @@ func (r *rig) appendBytes(path string, bytes []byte) {
 	_, err = file.Write(bytes)
 	require.NoError(r.t, err)
 	require.NoError(r.t, file.Close())
-}
-
-func pack(t testing.TB, text string) []byte {
-	t.Helper()
-	var out bytes.Buffer
-	packer.Lock()
-	defer packer.Unlock()
-	packer.Reset(&out)
-	_, err := packer.Write([]byte(text))
-	require.NoError(t, err)
-	require.NoError(t, packer.Close())
-	return out.Bytes()
-}
-
-// packer is large, and tests write thousands of members.
-var packer = struct {
-	sync.Mutex
-	*gzip.Writer
-}{Writer: gzip.NewWriter(nil)}
-
-// rowOf is a row in short.
-type rowOf struct {
-	producer string
-	worker   string
-	rank     int64
-	counter  int64
-	sampled  bool
-	at       time.Time // began, 20 ms later for each counter, if zero
-	wallTime string    // 0.0123 if empty
-}
-
-// began is the time of the first row.
-var began = time.Date(2026, 6, 30, 0, 0, 1, 250_000_000, time.UTC)
-
-func (o rowOf) String() string {
-	mode := fpm.CaptureFull
-	if o.sampled {
-		mode = fpm.CaptureSampled
-	}
-	if o.producer == "" {
-		o.producer = "p"
-	}
-	if o.at.IsZero() {
-		o.at = began.Add(time.Duration(o.counter) * 20 * time.Millisecond)
-	}
-	return fmt.Sprintf(`{"timestamp":%d,"event":{"schema":"dynamo.fpm.trace.v1","source":{"namespace":"default","component":"backend","producer_id":%q},"capture_mode":%q,"observed_at_unix_ms":%d,"fpm":%s}}`+"\n",
-		o.counter*20, o.producer, mode, o.at.UnixMilli(), o.record())
-}
-
-func (o rowOf) record() string {
-	if o.wallTime == "" {
-		o.wallTime = "0.0123"
-	}
-	return fmt.Sprintf(`{"version":1,"worker_id":%q,"dp_rank":%d,"counter_id":%d,"wall_time":%s,"scheduled_requests":{"num_prefill_requests":1,"sum_prefill_tokens":512,"var_prefill_length":0.0,"sum_prefill_kv_tokens":64,"num_decode_requests":%d,"sum_decode_kv_tokens":16384,"var_decode_kv_tokens":100.0},"queued_requests":{"num_prefill_requests":2,"sum_prefill_tokens":2048,"var_prefill_length":256.5,"num_decode_requests":0,"sum_decode_kv_tokens":0,"var_decode_kv_tokens":0.0}}`,
-		o.worker, o.rank, o.counter, o.wallTime, o.counter%64)
-}
-
-// rows are the rows of producer p with counters from…to−1.
-func rows(from, to int64) string { return rowsOf("p", from, to) }
-
-func rowsOf(producer string, from, to int64) string {
-	var text strings.Builder
-	for counter := from; counter < to; counter++ {
-		text.WriteString(rowOf{producer: producer, worker: producer, counter: counter}.String())
-	}
-	return text.String()
-}
-
-func span(from, to int64) (counters []int64) {
-	for counter := from; counter < to; counter++ {
-		counters = append(counters, counter)
-	}
-	return counters
-}
-
-// sink is a consumer that remembers what it took.
-type sink struct {
-	mu sync.Mutex
-	// answer, if any, is asked before a batch is taken, with the number of the
-	// call.
-	answer func(call int) error
-	calls  int
-	// counters are those of the rows taken, by producer, and order the producers
-	// of the rows.
-	counters map[string][]int64
-	allLogs  []plog.Logs
-	all      []pmetric.Metrics
-}
-
-func (s *sink) asked() error {
-	s.mu.Lock()
-	s.calls++
-	call, answer := s.calls, s.answer
-	s.mu.Unlock()
-	if answer != nil {
-		return answer(call)
-	}
-	return nil
-}
-
-// will changes the answer of a sink that is in use.
-func (s *sink) will(answer func(call int) error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.answer = answer
-}
-
-func (s *sink) took(producer string, counter int64) {
-	if s.counters == nil {
-		s.counters = map[string][]int64{}
-	}
-	s.counters[producer] = append(s.counters[producer], counter)
-}
-
-// of are the counters of a producer's rows, in the order in which they came.
-func (s *sink) of(producer string) []int64 {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.counters[producer]
-}
-
-func (s *sink) total() (rows int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, counters := range s.counters {
-		rows += len(counters)
-	}
-	return rows
-}
-
-func (s *sink) logs(t testing.TB) consumer.Logs {
-	next, err := consumer.NewLogs(func(_ context.Context, logs plog.Logs) error {
-		if err := s.asked(); err != nil {
-			return err
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.allLogs = append(s.allLogs, logs)
-		for _, resource := range logs.ResourceLogs().All() {
-			producer := fpm.SourceOf(resource.Resource()).ProducerID
-			for _, scope := range resource.ScopeLogs().All() {
-				for _, entry := range scope.LogRecords().All() {
-					counter, _ := entry.Body().Map().Get("counter_id")
-					s.took(producer, counter.Int())
-				}
-			}
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	return next
-}
-
-func (s *sink) metrics(t testing.TB) consumer.Metrics {
-	next, err := consumer.NewMetrics(func(_ context.Context, metrics pmetric.Metrics) error {
-		if err := s.asked(); err != nil {
-			return err
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		s.all = append(s.all, metrics)
-		for _, resource := range metrics.ResourceMetrics().All() {
-			producer := fpm.SourceOf(resource.Resource()).ProducerID
-			for _, scope := range resource.ScopeMetrics().All() {
-				for _, metric := range scope.Metrics().All() {
-					if metric.Name() == fpm.MetricMessages {
-						for _, point := range metric.Sum().DataPoints().All() {
-							s.took(producer, point.IntValue())
-						}
-					}
-				}
-			}
-		}
-		return nil
-	})
-	require.NoError(t, err)
-	return next
 }
 
 // expect asserts that both sinks have just these rows of a producer.
