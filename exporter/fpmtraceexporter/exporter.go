@@ -11,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/exporter"
 	"go.opentelemetry.io/otel/metric"
 	"go.uber.org/zap"
@@ -23,9 +22,9 @@ import (
 // traceExporter takes forward passes from both signals and has them written.
 type traceExporter struct {
 	cfg       *Config
-	id        component.ID
+	settings  exporter.Settings
 	mode      string
-	telemetry *telemetry
+	telemetry *telemetry // nil before start
 	status    status
 	intakes   sync.Pool
 
@@ -61,25 +60,25 @@ type packer struct {
 
 var errNotRunning = errors.New("fpm_trace is not running: it was not started, or is shutting down")
 
-func newTraceExporter(set exporter.Settings, cfg *Config) (*traceExporter, error) {
-	telemetry, err := newTelemetry(set.TelemetrySettings)
-	if err != nil {
-		return nil, err
-	}
-	e := &traceExporter{cfg: cfg, id: set.ID, mode: cfg.mode(), telemetry: telemetry}
+func newTraceExporter(set exporter.Settings, cfg *Config) *traceExporter {
+	e := &traceExporter{cfg: cfg, settings: set, mode: cfg.mode()}
 	e.intakes.New = func() any { return newIntake() }
-	return e, nil
+	return e
 }
 
 // start makes the goroutines. An unwritable path is a status, not an error.
 func (e *traceExporter) start() error {
+	var err error
+	if e.telemetry, err = newTelemetry(e.settings.TelemetrySettings); err != nil {
+		return err
+	}
 	if !e.cfg.Enabled {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.running = true
 		return nil
 	}
-	release, err := claimPath(e.cfg.Path, e.id)
+	release, err := claimPath(e.cfg.Path, e.settings.ID)
 	if err != nil {
 		return err
 	}

@@ -12,31 +12,31 @@ import (
 	"go.opentelemetry.io/collector/exporter/exporterhelper"
 
 	"github.com/otelcol-fpm/otelcol-fpm/exporter/fpmtraceexporter/internal/metadata"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shared"
 )
 
 // NewFactory creates the factory of fpm_trace. The metrics and the logs
 // exporter of one configuration are one instance: they write the same files.
 func NewFactory() exporter.Factory {
-	return newFactory(&instances{byConfig: map[*Config]*instance{}})
+	return newFactory(&shared.Instances[*instance]{})
 }
 
-func newFactory(instances *instances) exporter.Factory {
+func newFactory(instances *shared.Instances[*instance]) exporter.Factory {
+	handleOf := func(set exporter.Settings, cfg component.Config) *handle {
+		return &handle{instance: instances.Of(cfg, func(forget func()) *instance {
+			return &instance{exporter: newTraceExporter(set, cfg.(*Config)), forget: forget}
+		})}
+	}
 	return exporter.NewFactory(
 		metadata.Type,
 		createDefaultConfig,
 		exporter.WithMetrics(func(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Metrics, error) {
-			handle, err := instances.handle(set, cfg.(*Config))
-			if err != nil {
-				return nil, err
-			}
-			return exporterhelper.NewMetrics(ctx, set, cfg, handle.exporter().consumeMetrics, handle.options()...)
+			h := handleOf(set, cfg)
+			return exporterhelper.NewMetrics(ctx, set, cfg, h.exporter.consumeMetrics, h.options()...)
 		}, metadata.MetricsStability),
 		exporter.WithLogs(func(ctx context.Context, set exporter.Settings, cfg component.Config) (exporter.Logs, error) {
-			handle, err := instances.handle(set, cfg.(*Config))
-			if err != nil {
-				return nil, err
-			}
-			return exporterhelper.NewLogs(ctx, set, cfg, handle.exporter().consumeLogs, handle.options()...)
+			h := handleOf(set, cfg)
+			return exporterhelper.NewLogs(ctx, set, cfg, h.exporter.consumeLogs, h.options()...)
 		}, metadata.LogsStability),
 	)
 }

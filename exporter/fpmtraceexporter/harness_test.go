@@ -31,6 +31,7 @@ import (
 	"github.com/otelcol-fpm/otelcol-fpm/exporter/fpmtraceexporter/internal/metadata"
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
 	"github.com/otelcol-fpm/otelcol-fpm/internal/segment"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shared"
 )
 
 // rig is an exporter with a directory of its own, whose ledger is checked.
@@ -38,7 +39,7 @@ type rig struct {
 	t         testing.TB
 	dir       string
 	cfg       *Config
-	instances *instances
+	instances *shared.Instances[*instance]
 	logs      exporter.Logs
 	metrics   exporter.Metrics
 	host      *statusHost
@@ -57,7 +58,7 @@ func newRig(t testing.TB, change func(*Config)) *rig {
 
 func rigIn(t testing.TB, dir string, change func(*Config)) *rig {
 	r := &rig{
-		t: t, dir: dir, instances: &instances{byConfig: map[*Config]*instance{}},
+		t: t, dir: dir, instances: &shared.Instances[*instance]{},
 		host: &statusHost{}, telemetry: componenttest.NewTelemetry(),
 	}
 	factory := newFactory(r.instances)
@@ -90,9 +91,22 @@ func (r *rig) start(fs segment.FS) *rig {
 	return r
 }
 
+// instance is the one of the rig's configuration, nil when it is forgotten.
+func (r *rig) instance() *instance {
+	var forget func()
+	found := r.instances.Of(r.cfg, func(made func()) *instance {
+		forget = made
+		return nil
+	})
+	if forget != nil {
+		forget()
+	}
+	return found
+}
+
 // core is the one exporter behind both signals.
 func (r *rig) core() *traceExporter {
-	return r.instances.byConfig[r.cfg].exporter
+	return r.instance().exporter
 }
 
 func (r *rig) stop() {

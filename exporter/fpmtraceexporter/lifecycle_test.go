@@ -23,7 +23,7 @@ func TestShutdownWithoutStart(t *testing.T) {
 	r.stop()
 	r.stop()
 	assert.Empty(t, r.files())
-	assert.Empty(t, r.instances.byConfig)
+	assert.Nil(t, r.instance(), "forgotten")
 }
 
 func TestShutdownTwice(t *testing.T) {
@@ -45,13 +45,13 @@ func TestNotStartedTakesNothing(t *testing.T) {
 // then the other signal is served.
 func TestSignalsShareAnInstance(t *testing.T) {
 	r := newRig(t, nil).start(nil)
-	require.Len(t, r.instances.byConfig, 1)
+	require.NotNil(t, r.instance())
 	require.NoError(t, r.metrics.Shutdown(t.Context()))
 	require.NoError(t, r.metrics.Shutdown(t.Context()), "the same signal twice does not end the other")
 	r.send("4192", pass{counter: 1})
 	r.stop()
 	assert.Len(t, r.rows(""), 1)
-	assert.Empty(t, r.instances.byConfig)
+	assert.Nil(t, r.instance(), "forgotten")
 }
 
 func TestOneSignalAlone(t *testing.T) {
@@ -62,7 +62,7 @@ func TestOneSignalAlone(t *testing.T) {
 	require.NoError(t, r.metrics.Shutdown(t.Context()), "was never started")
 	assert.Len(t, r.rows(""), 1)
 	r.checkLedger()
-	assert.Empty(t, r.instances.byConfig)
+	assert.Nil(t, r.instance(), "forgotten")
 }
 
 // TestHundredStartsAndStops: what is left over is found by goleak.

@@ -17,11 +17,13 @@ func (e *traceExporter) shutdown(ctx context.Context) error {
 	wasRunning := e.running
 	e.running = false
 	e.mu.Unlock()
-	if !wasRunning || !e.cfg.Enabled {
-		e.telemetry.builder.Shutdown()
+	if !wasRunning {
 		return nil
 	}
 	defer e.telemetry.builder.Shutdown()
+	if !e.cfg.Enabled {
+		return nil
+	}
 	defer e.releasePath()
 
 	close(e.stop)
