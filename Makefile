@@ -52,7 +52,7 @@ $(OCB):
 	@mv $(TOOLS)/bin/builder $@
 
 .PHONY: test
-test: build $(VENV)/stamp ## run everything that fits a CI run
+test: build $(VENV)/stamp packaging-tools ## run everything that fits a CI run
 	$(VENV)/bin/python -m pytest -q plugins/tokenspeed
 	FPM_TEST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -timeout 20m ./...
 
@@ -61,10 +61,22 @@ test-race: $(VENV)/stamp ## run the components and their cores with the race det
 	FPM_TEST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -race -timeout 30m ./internal/... ./receiver/... ./processor/... ./exporter/... ./cmd/...
 
 .PHONY: test-long
-test-long: build $(VENV)/stamp test-race ## test, plus kill loops and fuzzing time
+test-long: build $(VENV)/stamp packaging-tools test-race ## test, plus kill loops and fuzzing time
 	FPM_TEST_LONG=1 $(VENV)/bin/python -m pytest -q plugins/tokenspeed
 	FPM_TEST_LONG=1 FPM_TEST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -timeout 120m ./...
 	$(MAKE) fuzz
+
+.PHONY: packaging-tools
+packaging-tools:
+	@for tool in helm nfpm cyclonedx-gomod; do distribution/scripts/tool.sh $$tool >/dev/null; done
+
+.PHONY: chart
+chart: build ## lint, render and check the Helm chart
+	@distribution/scripts/chart.sh
+
+.PHONY: dist
+dist: ## binaries, packages, chart archive, checksums and bill of materials into dist/
+	@distribution/scripts/dist.sh
 
 $(VENV)/stamp: test/requirements.txt
 	@python3 -m venv $(VENV)

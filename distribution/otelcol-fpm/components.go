@@ -43,6 +43,7 @@ import (
 	fpmreceiver "github.com/otelcol-fpm/otelcol-fpm/receiver/fpmreceiver"
 	metriceventreceiver "github.com/otelcol-fpm/otelcol-fpm/receiver/metriceventreceiver"
 	fpmtracereceiver "github.com/otelcol-fpm/otelcol-fpm/receiver/fpmtracereceiver"
+	fpmbenchmarkreceiver "github.com/otelcol-fpm/otelcol-fpm/receiver/fpmbenchmarkreceiver"
 	otlpreceiver "go.opentelemetry.io/collector/receiver/otlpreceiver"
 	prometheusreceiver "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver"
 	receivercreator "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/receivercreator"
@@ -92,6 +93,7 @@ func components() (otelcol.Factories, error) {
 		fpmreceiver.NewFactory(),
 		metriceventreceiver.NewFactory(),
 		fpmtracereceiver.NewFactory(),
+		fpmbenchmarkreceiver.NewFactory(),
 		otlpreceiver.NewFactory(),
 		prometheusreceiver.NewFactory(),
 		receivercreator.NewFactory(),
@@ -103,6 +105,7 @@ func components() (otelcol.Factories, error) {
 		fpmreceiver.NewFactory().Type(): "github.com/otelcol-fpm/otelcol-fpm v0.0.0",
 		metriceventreceiver.NewFactory().Type(): "github.com/otelcol-fpm/otelcol-fpm v0.0.0",
 		fpmtracereceiver.NewFactory().Type(): "github.com/otelcol-fpm/otelcol-fpm v0.0.0",
+		fpmbenchmarkreceiver.NewFactory().Type(): "github.com/otelcol-fpm/otelcol-fpm v0.0.0",
 		otlpreceiver.NewFactory().Type(): "go.opentelemetry.io/collector/receiver/otlpreceiver v0.161.0",
 		prometheusreceiver.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/prometheusreceiver v0.161.0",
 		receivercreator.NewFactory().Type(): "github.com/open-telemetry/opentelemetry-collector-contrib/receiver/receivercreator v0.161.0",
