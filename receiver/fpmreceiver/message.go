@@ -99,8 +99,8 @@ func (r *rank) admit(record fpm.Record, sequence int64, at time.Time) (*message,
 // take takes the time for the rank's next points. start, between the points
 // before and now, is for a series that begins with them.
 func (r *rank) take(clock pcommon.Timestamp) (start, now pcommon.Timestamp) {
-	now = nextTime(r.last, clock)
-	start = startBefore(r.last, now)
+	now = fpm.NextTime(r.last, clock)
+	start = fpm.StartBefore(r.last, now)
 	r.last = now
 	if !r.contested {
 		r.claim.last.Store(int64(now))

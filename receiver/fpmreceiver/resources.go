@@ -99,7 +99,7 @@ func (u *upPoints) build(metrics pmetric.Metrics, now time.Time) {
 			u.receiver.setScope(scope.Scope())
 			scopes[e.engine] = scope
 		}
-		point := upPoint{up: up, sent: now, time: nextTime(said.time, pcommon.NewTimestampFromTime(now))}
+		point := upPoint{up: up, sent: now, time: fpm.NextTime(said.time, pcommon.NewTimestampFromTime(now))}
 		fpm.AppendEndpointUp(scope, e.address.String(), up, point.time)
 		u.next[e] = point
 	}

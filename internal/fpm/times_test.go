@@ -1,7 +1,7 @@
 // Copyright The otelcol-fpm Authors
 // SPDX-License-Identifier: Apache-2.0
 
-package fpmreceiver
+package fpm
 
 import (
 	"math/rand/v2"
@@ -13,13 +13,10 @@ import (
 )
 
 func TestNextTime(t *testing.T) {
-	const (
-		ms  = pcommon.Timestamp(time.Millisecond)
-		now = pcommon.Timestamp(1_700_000_000_000_000_000)
-	)
-	for name, test := range map[string]struct{ last, clock, want pcommon.Timestamp }{
-		"first message":              {0, now, now},
-		"clock is ahead":             {now - 5*ms, now, now},
+	const now = pcommon.Timestamp(1_700_000_000_000_000_000)
+	for name, test := range map[string]struct{ last, own, want pcommon.Timestamp }{
+		"first pass":                 {0, now, now},
+		"long after":                 {now - 5*ms, now, now},
 		"exactly spaced":             {now - ms, now, now},
 		"too close":                  {now - 1, now, now - 1 + ms},
 		"equal":                      {now, now, now + ms},
@@ -28,7 +25,7 @@ func TestNextTime(t *testing.T) {
 		"spacing would pass it":      {now + 1000*ms, now, now + 1000*ms + 1},
 		"clock stepped back an hour": {now + 3600_000*ms, now, now + 3600_000*ms + 1},
 	} {
-		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, nextTime(test.last, test.clock)) })
+		t.Run(name, func(t *testing.T) { assert.Equal(t, test.want, NextTime(test.last, test.own)) })
 	}
 }
 
@@ -38,10 +35,10 @@ func TestTimesStrictlyIncrease(t *testing.T) {
 	var last pcommon.Timestamp
 	for range 100_000 {
 		clock += pcommon.Timestamp(random.Int64N(int64(2*time.Millisecond))) - pcommon.Timestamp(500*time.Microsecond)
-		next := nextTime(last, clock)
+		next := NextTime(last, clock)
 		assert.Greater(t, next, last)
 		assert.GreaterOrEqual(t, next, clock)
-		start := startBefore(last, next)
+		start := StartBefore(last, next)
 		assert.Less(t, start, next)
 		assert.GreaterOrEqual(t, start, last)
 		last = next
