@@ -82,18 +82,25 @@ func (r *benchmarkReceiver) deliver(ctx context.Context, run *trackedRun) {
 			return
 		}
 	}
-	if err := r.delivered.add(context.WithoutCancel(ctx), run.id, now); err != nil {
-		r.status.set("storage", fmt.Errorf("storage: %w", err))
-		r.warn("storage", "storage", "Cannot store that a run was delivered; after a restart it is delivered again",
-			zap.String("run_id", run.id), zap.Error(err))
-	} else {
-		r.status.set("storage", nil)
-	}
+	r.delivered.add(run.id, now)
+	r.remember(ctx)
 	r.tracker.done(run)
 	result := resultOf(checked, run)
 	r.ledger.run(result)
 	r.logger.Info("Benchmark run delivered", zap.String("run_id", checked.ID), zap.String("outcome", string(result)),
 		zap.String("status", checked.Status), zap.Int("points", len(checked.Points)), zap.Int("violations", len(checked.Violations)))
+}
+
+// remember stores which runs are done.
+func (r *benchmarkReceiver) remember(ctx context.Context) {
+	err := r.delivered.flush(context.WithoutCancel(ctx))
+	if err == nil {
+		r.status.set("storing", nil)
+		return
+	}
+	r.status.set("storing", fmt.Errorf("storage: %w", err))
+	r.warn("storage", "set", "Cannot store which runs were delivered; trying again, and after a restart they are delivered again",
+		zap.Int("runs", len(r.delivered.unsaved)), zap.Error(err))
 }
 
 func resultOf(checked *benchmark.Run, run *trackedRun) runOutcome {

@@ -27,6 +27,8 @@ type delivered struct {
 	client storage.Client // nil without a storage
 	runs   map[string]struct{}
 	order  []string
+	// unsaved are the runs that the storage does not have yet.
+	unsaved []*storage.Operation
 }
 
 func newDelivered() *delivered { return &delivered{runs: make(map[string]struct{})} }
@@ -61,21 +63,32 @@ func (d *delivered) has(ctx context.Context, run string) (bool, error) {
 	return at != nil, err
 }
 
-// add notes that a run is done. An error means that a restart would deliver it
-// again.
-func (d *delivered) add(ctx context.Context, run string, now time.Time) error {
-	if _, known := d.runs[run]; !known {
-		if len(d.order) >= maxRemembered {
-			delete(d.runs, d.order[0])
-			d.order = d.order[1:]
+// add notes that a run is done; flush stores it.
+func (d *delivered) add(run string, now time.Time) {
+	if _, known := d.runs[run]; known {
+		return
+	}
+	if len(d.order) >= maxRemembered {
+		delete(d.runs, d.order[0])
+		d.order = d.order[1:]
+	}
+	d.runs[run] = struct{}{}
+	d.order = append(d.order, run)
+	if d.client != nil {
+		d.unsaved = append(d.unsaved, storage.SetOperation(storageKey+run, []byte(now.UTC().Format(time.RFC3339))))
+	}
+}
+
+// flush stores what is not stored yet. What stays so is delivered again after a
+// restart.
+func (d *delivered) flush(ctx context.Context) error {
+	for len(d.unsaved) > 0 {
+		if err := d.client.Set(ctx, d.unsaved[0].Key, d.unsaved[0].Value); err != nil {
+			return err
 		}
-		d.runs[run] = struct{}{}
-		d.order = append(d.order, run)
+		d.unsaved = d.unsaved[1:]
 	}
-	if d.client == nil {
-		return nil
-	}
-	return d.client.Set(ctx, storageKey+run, []byte(now.UTC().Format(time.RFC3339)))
+	return nil
 }
 
 func (d *delivered) close(ctx context.Context) error {

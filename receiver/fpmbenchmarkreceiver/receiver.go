@@ -45,8 +45,8 @@ type benchmarkReceiver struct {
 	followed map[string]string
 	// unreadable are the files that the status names.
 	unreadable map[string]bool
-	// beyond is how many files were left out.
-	beyond int
+	// beyond is how many files were left out, as they are more than maxFiles.
+	beyond, maxFiles int
 
 	startOnce, stopOnce sync.Once
 	startErr, stopErr   error
@@ -65,6 +65,7 @@ func newReceiver(config *Config, settings receiver.Settings, forget func()) *ben
 		delivered:  newDelivered(),
 		followed:   make(map[string]string),
 		unreadable: make(map[string]bool),
+		maxFiles:   maxFiles,
 	}
 }
 
@@ -110,6 +111,7 @@ func (r *benchmarkReceiver) run(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		r.scan(ctx, time.Now())
+		r.remember(ctx)
 		for _, run := range r.tracker.due(time.Now()) {
 			if r.stopping() {
 				return

@@ -93,13 +93,13 @@ func (r *benchmarkReceiver) matches() []string {
 	paths = slices.DeleteFunc(paths, func(path string) bool { return strings.HasSuffix(path, ".tmp") })
 	slices.Sort(paths)
 	paths = slices.Compact(paths)
-	beyond := max(0, len(paths)-maxFiles)
+	beyond := max(0, len(paths)-r.maxFiles)
 	if more := beyond - r.beyond; more > 0 {
 		for range more {
 			r.ledger.rejected(rejectedLimit)
 		}
 		r.warn("", string(rejectedLimit), "Files left out: there are too many",
-			zap.Int("files", len(paths)), zap.Int("limit", maxFiles), zap.String("first_left_out", paths[maxFiles]))
+			zap.Int("files", len(paths)), zap.Int("limit", r.maxFiles), zap.String("first_left_out", paths[r.maxFiles]))
 	}
 	r.beyond = beyond
 	return paths[:len(paths)-beyond]
@@ -130,9 +130,11 @@ func (r *benchmarkReceiver) look(ctx context.Context, path string, now time.Time
 	h := newHeader(a)
 	delivered, err := r.delivered.has(ctx, h.run)
 	if err != nil {
-		r.warn("storage", "storage", "Cannot ask the storage whether a run was delivered; trying again", zap.Error(err))
+		r.status.set("asking", fmt.Errorf("storage: %w", err))
+		r.warn("storage", "get", "Cannot ask the storage whether a run was delivered; trying again", zap.Error(err))
 		return
 	}
+	r.status.set("asking", nil)
 	if delivered {
 		r.lose(r.tracker.ignore(path, read))
 		r.ledger.file(fileIgnored)

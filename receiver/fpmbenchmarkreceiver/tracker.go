@@ -250,30 +250,27 @@ func (r *trackedRun) complete() bool {
 // either the merged file has an engine block that nobody answered for, or the
 // merged file itself is still to come.
 func (r *trackedRun) awaitsSidecar() bool {
-	merged := false
+	merged, pending := false, false
 	for _, h := range r.files {
-		switch {
-		case h.kind == benchmark.Sidecar:
+		switch h.kind {
+		case benchmark.Sidecar:
 			return false
-		case h.kind == benchmark.Merged && h.probe == benchmark.ProbePending:
-			return true
-		case h.kind == benchmark.Merged:
+		case benchmark.Merged:
 			merged = true
+			pending = pending || h.probe == benchmark.ProbePending
 		}
 	}
-	return !merged
+	return pending || !merged
 }
 
 // sidecarPaths are where the sidecar of a run may be that is still to come.
 func (r *trackedRun) sidecarPaths() []string {
+	if !r.awaitsSidecar() {
+		return nil
+	}
 	var paths []string
 	for _, h := range r.files {
-		if h.kind == benchmark.Sidecar {
-			return nil
-		}
-		if h.probe == benchmark.ProbePending {
-			paths = append(paths, h.sidecars...)
-		}
+		paths = append(paths, h.sidecars...)
 	}
 	return paths
 }
