@@ -14,6 +14,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/consumer/consumertest"
 	"go.opentelemetry.io/collector/receiver/receiverhelper"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/histogramconfig"
 )
 
 // BenchmarkMessage takes messages from the socket's side to the next consumer:
@@ -34,7 +36,7 @@ func BenchmarkMessage(b *testing.B) {
 		b.Run(test.name, func(b *testing.B) {
 			r := newReceiver(testConfig(func(c *Config) {
 				if test.exponential {
-					c.Histogram.Exponential = configoptional.Some(ExponentialConfig{MaxSize: 160})
+					c.Histogram.Exponential = configoptional.Some(histogramconfig.ExponentialConfig{MaxSize: 160})
 				}
 			}), nopSettings(), func() {})
 			require.NoError(b, r.expand())

@@ -7,8 +7,9 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/histogramconfig"
 )
 
 // Config of the receiver. Endpoint with its neighbours is the short form for
@@ -26,16 +27,16 @@ type Config struct {
 	Component          string         `mapstructure:"component"`
 	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
 
-	Batch             BatchConfig     `mapstructure:"batch"`
-	StaleAfter        time.Duration   `mapstructure:"stale_after"`
-	RankTTL           time.Duration   `mapstructure:"rank_ttl"`
-	MaxRanks          int             `mapstructure:"max_ranks"`
-	QueueSize         int             `mapstructure:"queue_size"`
-	QueueBytes        int64           `mapstructure:"queue_bytes"`
-	MaxMessageBytes   int64           `mapstructure:"max_message_bytes"`
-	AcceptUnversioned bool            `mapstructure:"accept_unversioned"`
-	Dial              DialConfig      `mapstructure:"dial"`
-	Histogram         HistogramConfig `mapstructure:"histogram"`
+	Batch             BatchConfig            `mapstructure:"batch"`
+	StaleAfter        time.Duration          `mapstructure:"stale_after"`
+	RankTTL           time.Duration          `mapstructure:"rank_ttl"`
+	MaxRanks          int                    `mapstructure:"max_ranks"`
+	QueueSize         int                    `mapstructure:"queue_size"`
+	QueueBytes        int64                  `mapstructure:"queue_bytes"`
+	MaxMessageBytes   int64                  `mapstructure:"max_message_bytes"`
+	AcceptUnversioned bool                   `mapstructure:"accept_unversioned"`
+	Dial              DialConfig             `mapstructure:"dial"`
+	Histogram         histogramconfig.Config `mapstructure:"histogram"`
 }
 
 // EndpointConfig is one engine: a block of ports or ipc paths, one a rank.
@@ -63,25 +64,6 @@ type DialConfig struct {
 	MaxBackoff     time.Duration `mapstructure:"max_backoff"`
 }
 
-// HistogramConfig chooses the buckets of durations: explicit Bounds in seconds,
-// or Exponential. Neither means the default bounds.
-type HistogramConfig struct {
-	Bounds      []float64                                  `mapstructure:"bounds"`
-	Exponential configoptional.Optional[ExponentialConfig] `mapstructure:"exponential"`
-}
-
-// ExponentialConfig bounds an exponential histogram to MaxSize buckets.
-type ExponentialConfig struct {
-	MaxSize int32 `mapstructure:"max_size"`
-}
-
-// defaultBounds, in seconds, are those of the engines' own inter-token latency
-// histograms.
-var defaultBounds = []float64{
-	0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.05,
-	0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2,
-}
-
 var (
 	_ component.Config    = (*Config)(nil)
 	_ confmap.Unmarshaler = (*EndpointConfig)(nil)
@@ -101,7 +83,7 @@ func createDefaultConfig() component.Config {
 		MaxMessageBytes:   1 << 20,
 		AcceptUnversioned: true,
 		Dial:              DialConfig{Timeout: 3 * time.Second, InitialBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second},
-		Histogram:         HistogramConfig{Exponential: configoptional.Default(ExponentialConfig{MaxSize: 160})},
+		Histogram:         histogramconfig.Default(),
 	}
 }
 

@@ -16,6 +16,8 @@ import (
 	"go.opentelemetry.io/collector/config/configoptional"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/histogramconfig"
 )
 
 // configs are the instances of testdata/config.yaml.
@@ -63,11 +65,13 @@ func TestConfig(t *testing.T) {
 			StaleAfter: 10 * time.Second, RankTTL: 20 * time.Minute, MaxRanks: 100,
 			QueueSize: 1000, QueueBytes: 1_000_000, MaxMessageBytes: 100_000,
 			Dial:      DialConfig{Timeout: time.Second, InitialBackoff: 200 * time.Millisecond, MaxBackoff: 2 * time.Second},
-			Histogram: HistogramConfig{Exponential: configoptional.Some(ExponentialConfig{MaxSize: 20})},
+			Histogram: histogramconfig.Config{Exponential: configoptional.Some(histogramconfig.ExponentialConfig{MaxSize: 20})},
 		},
-		"fpm/bounds":              short("127.0.0.1:20380", func(c *Config) { c.Histogram.Bounds = []float64{0.01, 0.1, 1} }),
-		"fpm/exponential_default": short("127.0.0.1:20380", func(c *Config) { c.Histogram.Exponential = configoptional.Some(ExponentialConfig{MaxSize: 160}) }),
-		"fpm/ipc_fits":            short("ipc:///tmp/aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggghhhhhhhhhhiiiiiiiiiijjjjjjjjjj"),
+		"fpm/bounds": short("127.0.0.1:20380", func(c *Config) { c.Histogram.Bounds = []float64{0.01, 0.1, 1} }),
+		"fpm/exponential_default": short("127.0.0.1:20380", func(c *Config) {
+			c.Histogram.Exponential = configoptional.Some(histogramconfig.ExponentialConfig{MaxSize: 160})
+		}),
+		"fpm/ipc_fits": short("ipc:///tmp/aaaaaaaaaabbbbbbbbbbccccccccccddddddddddeeeeeeeeeeffffffffffgggggggggghhhhhhhhhhiiiiiiiiiijjjjjjjjjj"),
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := load(t, all, name)
@@ -221,7 +225,7 @@ func TestDefaultConfig(t *testing.T) {
 		StaleAfter: 5 * time.Second, RankTTL: 10 * time.Minute, MaxRanks: 4096,
 		QueueSize: 65536, QueueBytes: 67108864, MaxMessageBytes: 1048576, AcceptUnversioned: true,
 		Dial:      DialConfig{Timeout: 3 * time.Second, InitialBackoff: 100 * time.Millisecond, MaxBackoff: 5 * time.Second},
-		Histogram: HistogramConfig{Exponential: configoptional.Default(ExponentialConfig{MaxSize: 160})},
+		Histogram: histogramconfig.Config{Exponential: configoptional.Default(histogramconfig.ExponentialConfig{MaxSize: 160})},
 	}, config)
 }
 

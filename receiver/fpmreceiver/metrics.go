@@ -65,20 +65,9 @@ type leftSeries struct {
 
 func newMetricsPipe(r *fpmReceiver, next consumer.Metrics, report *receiverhelper.ObsReport) *metricsPipe {
 	return &metricsPipe{
-		receiver: r, next: next, report: report, form: histogramForm(&r.config.Histogram),
+		receiver: r, next: next, report: report, form: r.config.Histogram.Form(),
 		valued: make(map[*rank]struct{}),
 		up:     newUpPoints(r),
-	}
-}
-
-func histogramForm(c *HistogramConfig) *fpm.HistogramForm {
-	switch {
-	case c.Exponential.HasValue():
-		return fpm.ExponentialForm(c.Exponential.Get().MaxSize)
-	case c.Bounds != nil:
-		return fpm.ExplicitForm(c.Bounds)
-	default:
-		return fpm.ExplicitForm(defaultBounds)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"go.opentelemetry.io/collector/confmap/provider/yamlprovider"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/histogramconfig"
 )
 
 func readme(t *testing.T) string {
@@ -89,11 +90,11 @@ func keys(prefix string, value reflect.Value, into map[string]string) {
 			if v == "" {
 				into[name] = `""`
 			}
-		case BatchConfig, DialConfig, HistogramConfig:
+		case BatchConfig, DialConfig, histogramconfig.Config:
 			keys(name+".", field, into)
 		default:
 			if strings.HasSuffix(name, ".exponential") {
-				keys(name+".", reflect.ValueOf(ExponentialConfig{MaxSize: 160}), into)
+				keys(name+".", reflect.ValueOf(histogramconfig.ExponentialConfig{MaxSize: 160}), into)
 			}
 			into[name] = fmt.Sprint(v)
 		}

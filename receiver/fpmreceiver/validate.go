@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -58,7 +57,7 @@ func (c *Config) Validate() error {
 	if c.Dial.MaxBackoff > 0 && c.Dial.MaxBackoff < c.Dial.InitialBackoff {
 		problems.add("dial::max_backoff", c.Dial.MaxBackoff.String(), fmt.Sprintf("at least initial_backoff (%s)", c.Dial.InitialBackoff))
 	}
-	problems.histogram(&c.Histogram)
+	c.Histogram.Check(problems.add)
 	return errors.Join(problems...)
 }
 
@@ -130,24 +129,3 @@ func (p *problemList) attributes(key string, attributes map[string]any) {
 		}
 	}
 }
-
-func (p *problemList) histogram(c *HistogramConfig) {
-	if c.Bounds != nil && c.Exponential.HasValue() {
-		p.add("histogram", "bounds and exponential", "exactly one of the two")
-	}
-	if c.Bounds != nil && len(c.Bounds) == 0 {
-		p.add("histogram::bounds", "[]", "at least one bound")
-	}
-	for i, bound := range c.Bounds {
-		if math.IsNaN(bound) || math.IsInf(bound, 0) || i > 0 && bound <= c.Bounds[i-1] {
-			p.add(fmt.Sprintf("histogram::bounds::%d", i), fmt.Sprint(bound), "finite bounds in seconds, strictly increasing")
-		}
-	}
-	if exponential := c.Exponential.Get(); exponential != nil && (exponential.MaxSize < 2 || exponential.MaxSize > maxExponentialSize) {
-		p.add("histogram::exponential::max_size", strconv.Itoa(int(exponential.MaxSize)), fmt.Sprintf("2 to %d", maxExponentialSize))
-	}
-}
-
-// maxExponentialSize is the largest bucket count that the histogram library
-// takes.
-const maxExponentialSize = 16384
