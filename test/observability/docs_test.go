@@ -20,13 +20,35 @@ var (
 	code        = regexp.MustCompile("`([^`]+)`")
 )
 
+var metricName = regexp.MustCompile(`\botelcol_(?:receiver|processor|exporter|process)_\w+|\bfpm_\w+_(?:total|seconds)\b`)
+
+// documentedNames are the metrics that docs/ mentions, and where.
+func documentedNames(t *testing.T) map[string]string {
+	t.Helper()
+	names := map[string]string{}
+	for _, page := range documents(t) {
+		text, err := os.ReadFile(page)
+		require.NoError(t, err)
+		for _, name := range metricName.FindAllString(string(text), -1) {
+			names[name] = filepath.Base(page)
+		}
+	}
+	require.NotEmpty(t, names)
+	return names
+}
+
+func documents(t *testing.T) []string {
+	t.Helper()
+	pages, err := filepath.Glob(filepath.Join(harness.Root(), "docs", "*.md"))
+	require.NoError(t, err)
+	return pages
+}
+
 // documentedQueries are the blocks of PromQL in docs/, one query a block, and
 // what stands as code in the columns that tables call PromQL.
 func documentedQueries(t *testing.T) (queries []query) {
 	t.Helper()
-	pages, err := filepath.Glob(filepath.Join(harness.Root(), "docs", "*.md"))
-	require.NoError(t, err)
-	for _, page := range pages {
+	for _, page := range documents(t) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		name := filepath.Base(page)

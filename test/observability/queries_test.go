@@ -42,6 +42,12 @@ func TestEveryQueryGivesData(t *testing.T) {
 	for _, name := range variableQueries(t) {
 		assert.NotEmpty(t, prometheus.LabelValues(t, name.label, name.selector), "a variable of the dashboard has no values: %v", name)
 	}
+	known := prometheus.LabelValues(t, "__name__", `{job=~".+"}`)
+	for name, page := range documentedNames(t) {
+		assert.True(t, slices.ContainsFunc(known, func(k string) bool {
+			return k == name || strings.HasPrefix(k, name+"_")
+		}), "docs/%s names %s, which nobody shows", page, name)
+	}
 	assert.NotEmpty(t, prometheus.Query(t, `ALERTS{alertname="FPMMessagesLost",alertstate="firing"}`), "the server has loaded the alerts")
 }
 
