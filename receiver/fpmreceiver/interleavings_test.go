@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shutdown"
 )
 
 // Random engines, consumers and limits, drawn anew for each seed: engines fall
@@ -67,7 +68,7 @@ func randomInterleaving(t *testing.T, seed uint64) {
 	}
 	began := time.Now()
 	_ = g.stop() // a hanging consumer is its business
-	assert.LessOrEqual(t, time.Since(began), shutdownTimeout)
+	assert.LessOrEqual(t, time.Since(began), shutdown.Timeout)
 	g.settled(read[0] + read[1] + read[2])
 	time.Sleep(time.Hour) // consumers that hang come back
 	c := g.settled(read[0] + read[1] + read[2])

@@ -6,23 +6,15 @@ package fpmreceiver
 import (
 	"context"
 	"errors"
-	"time"
-)
 
-const (
-	// shutdownTimeout bounds a Shutdown whose context has no deadline, which is
-	// what the Collector gives.
-	shutdownTimeout = 5 * time.Second
-	// settleTime is left of it, at most, to consumers that were told that the
-	// time is over.
-	settleTime = 500 * time.Millisecond
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shutdown"
 )
 
 // errHanging is the error of a Shutdown that left a consumer behind.
 var errHanging = errors.New("a consumer did not return before the end of shutdown; what it holds is counted as dropped")
 
 // Shutdown implements component.Component. It stops reading, delivers what is
-// queued, and returns within the deadline of ctx or shutdownTimeout, whichever
+// queued, and returns within the deadline of ctx or shutdown.Timeout, whichever
 // is first. What is not delivered by then is counted.
 func (r *fpmReceiver) Shutdown(ctx context.Context) error {
 	r.stopOnce.Do(func() {
@@ -41,32 +33,8 @@ func (r *fpmReceiver) stop(ctx context.Context) error {
 	}
 	close(r.stopPipes)
 	defer r.ledger.counters.Shutdown()
-	defer r.cancelDeliver()
-
-	left := shutdownTimeout
-	if deadline, ok := ctx.Deadline(); ok {
-		left = min(left, time.Until(deadline))
-	}
-	settle := min(settleTime, left/10)
-	if left <= 0 {
-		settle = settleTime / 10 // late as it is, what can be counted in order shall be
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.pipes.Wait()
-	}()
-	select {
-	case <-done:
+	if shutdown.Wait(ctx, &r.pipes, r.cancelDeliver) {
 		return nil
-	case <-time.After(left - settle):
-	case <-ctx.Done():
-	}
-	r.cancelDeliver()
-	select {
-	case <-done:
-		return nil
-	case <-time.After(settle):
 	}
 	for _, run := range r.runners {
 		if run != nil {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shutdown"
 )
 
 func TestShutdownDeliversWhatIsQueued(t *testing.T) {
@@ -45,7 +47,7 @@ func TestShutdownWithConsumerThatRefuses(t *testing.T) {
 		sendRange(e, 0, 99)
 		began := time.Now()
 		g.shutdown()
-		assert.LessOrEqual(t, time.Since(began), shutdownTimeout)
+		assert.LessOrEqual(t, time.Since(began), shutdown.Timeout)
 		c := g.settled(100)
 		assert.EqualValues(t, 100, c.dropped["metrics"][droppedShutdown])
 		assert.EqualValues(t, 100, c.delivered["logs"])
@@ -109,7 +111,7 @@ func TestShutdownWithConsumerThatHangs(t *testing.T) {
 				sendRange(e, 0, 99)
 				began := time.Now()
 				assert.ErrorIs(t, g.stop(), test.want)
-				assert.LessOrEqual(t, time.Since(began), shutdownTimeout)
+				assert.LessOrEqual(t, time.Since(began), shutdown.Timeout)
 				assert.ErrorIs(t, g.stopAgain(), test.want)
 				c := g.settled(100)
 				assert.EqualValues(t, 100, c.dropped["logs"][droppedShutdown])

@@ -13,6 +13,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/consumer/consumererror"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shutdown"
 )
 
 var (
@@ -159,7 +161,7 @@ func TestShutdownTriesUntilItsEnd(t *testing.T) {
 		began := time.Now()
 		g.ended(1)
 		assert.Equal(t, 3, observed(t, s))
-		assert.Less(t, time.Since(began), shutdownTimeout)
+		assert.Less(t, time.Since(began), shutdown.Timeout)
 	})
 }
 
