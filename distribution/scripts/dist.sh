@@ -9,6 +9,7 @@
 # Environment: ARCHITECTURES        default: "amd64 arm64"; about 8 minutes each on two cores
 #              SOURCE_DATE_EPOCH    time of every file; default: that of the commit
 set -euo pipefail
+umask 022
 cd "$(dirname "$0")/../.."
 output=$(realpath -m "${1:-dist}")
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct)}

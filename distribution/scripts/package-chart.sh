@@ -6,6 +6,7 @@
 # helm gives every file the time of the moment.
 # Usage: SOURCE_DATE_EPOCH=… package-chart.sh OUTPUT
 set -euo pipefail
+umask 022
 output=$(realpath "$1")
 cd "$(dirname "$0")/../.."
 : "${SOURCE_DATE_EPOCH:?seconds since 1970, the time of every file}"

@@ -6,6 +6,7 @@
 # Every file in them has the time SOURCE_DATE_EPOCH, and root owns it.
 # Usage: SOURCE_DATE_EPOCH=… package.sh BINARY VERSION ARCHITECTURE OUTPUT
 set -euo pipefail
+umask 022
 binary=$(realpath "$1") version=$2 architecture=$3 output=$(realpath "$4")
 cd "$(dirname "$0")/../.."
 : "${SOURCE_DATE_EPOCH:?seconds since 1970, the time of every file}"

@@ -66,12 +66,15 @@ func run(t *testing.T, command *exec.Cmd) string {
 	return string(out)
 }
 
-// pack packs the simulated engine as if it were the Collector.
-func pack(t *testing.T) (output string) {
+// pack packs the simulated engine as if it were the Collector. The shell commands
+// before are the caller's, like a umask.
+func pack(t *testing.T, before ...string) (output string) {
 	t.Helper()
 	tools(t, "nfpm", "cyclonedx-gomod")
 	output = t.TempDir()
-	command := exec.CommandContext(t.Context(), script("package.sh"), container.Binary(t, "fpmsim"), "1.2.3", runtime.GOARCH, output)
+	words := append(before, `exec "$@"`)
+	command := exec.CommandContext(t.Context(), "sh", "-c", strings.Join(words, "; "), "sh",
+		script("package.sh"), container.Binary(t, "fpmsim"), "1.2.3", runtime.GOARCH, output)
 	command.Env = append(os.Environ(), "SOURCE_DATE_EPOCH="+epoch)
 	run(t, command)
 	return output
@@ -104,7 +107,7 @@ func TestPackingTwiceGivesTheSameBytes(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	t.Setenv("TZ", "Asia/Tokyo")
 	t.Setenv("LC_ALL", "C.UTF-8")
-	second := sums(t, pack(t))
+	second := sums(t, pack(t, "umask 0077"))
 	assert.Len(t, first, 4)
 	assert.Equal(t, first, second)
 }
