@@ -6,6 +6,7 @@ package zmtp
 import (
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
@@ -14,6 +15,8 @@ import (
 
 	"github.com/go-zeromq/zmq4"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 const anyPort = "tcp://127.0.0.1:*"
@@ -95,10 +98,7 @@ func TestLibzmqBurstsOverTheHighWaterMark(t *testing.T) {
 
 // The publisher may come long after its subscriber, and be another process each time.
 func TestLibzmqBindsAfterOurDial(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	address := l.Addr().String()
-	l.Close()
+	address := fmt.Sprintf("127.0.0.1:%d", ports.One(t))
 	e := follow(t, address, 10*time.Second)
 	for range 5 {
 		var de *DialError

@@ -8,32 +8,14 @@ import (
 	"encoding/json"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-)
 
-// python returns the interpreter that has pyzmq: $FPM_TEST_PYTHON, else .venv/bin/python at the root of the repository.
-// Without one the test is skipped, on CI it fails.
-func python(t *testing.T) string {
-	t.Helper()
-	path := os.Getenv("FPM_TEST_PYTHON")
-	if path == "" {
-		path = filepath.Join("..", "..", ".venv", "bin", "python")
-	}
-	path, err := filepath.Abs(path)
-	require.NoError(t, err)
-	if _, err := os.Stat(path); err != nil {
-		if os.Getenv("CI") == "true" {
-			t.Fatalf("no Python with pyzmq: %v", err)
-		}
-		t.Skipf("no Python with pyzmq: %v (python3 -m venv .venv && .venv/bin/pip install pyzmq, or set FPM_TEST_PYTHON)", err)
-	}
-	return path
-}
+	"github.com/otelcol-fpm/otelcol-fpm/test/python"
+)
 
 // long tells whether the tests that take their time shall do so.
 func long() bool { return os.Getenv("FPM_TEST_LONG") == "1" }
@@ -47,7 +29,7 @@ type libzmqPeer struct {
 
 func startLibzmq(t *testing.T) *libzmqPeer {
 	t.Helper()
-	cmd := exec.Command(python(t), "testdata/peer.py")
+	cmd := exec.Command(python.Path(t), "testdata/peer.py")
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	require.NoError(t, err)

@@ -4,6 +4,7 @@
 package zmtp
 
 import (
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -15,19 +16,19 @@ import (
 
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
 func TestNobodyListens(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	l.Close()
+	address := fmt.Sprintf("127.0.0.1:%d", ports.One(t))
 	e := newEvents()
-	runSubscriber(t, NewSubscriber(subscriberConfig(l.Addr().String()), e))
-	err = wait(t, "refusal", e.disconnected, time.Second)
+	runSubscriber(t, NewSubscriber(subscriberConfig(address), e))
+	err := wait(t, "refusal", e.disconnected, time.Second)
 	var de *DialError
 	require.ErrorAs(t, err, &de)
 	require.ErrorIs(t, err, syscall.ECONNREFUSED)
-	require.ErrorContains(t, err, l.Addr().String())
+	require.ErrorContains(t, err, address)
 }
 
 func TestUnixSocket(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,6 +20,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 	"github.com/otelcol-fpm/otelcol-fpm/test/python"
 )
 
@@ -29,27 +29,6 @@ type fpmLine struct {
 	Rank int             `json:"rank"`
 	FPM  json.RawMessage `json:"fpm"`
 	Bad  string          `json:"bad"`
-}
-
-// freePorts is the first of n ports in a row that are free now. They lie below
-// the range of outgoing connections.
-func freePorts(t *testing.T, n int) int {
-	t.Helper()
-	for first := 21000 + os.Getpid()%5000; first < 32000; first += n {
-		free := 0
-		for ; free < n; free++ {
-			l, err := net.Listen("tcp", "127.0.0.1:"+strconv.Itoa(first+free))
-			if err != nil {
-				break
-			}
-			l.Close()
-		}
-		if free == n {
-			return first
-		}
-	}
-	t.Fatal("no free ports")
-	return 0
 }
 
 // Every kind of publisher, with the encoder and the transport of the engines:
@@ -69,7 +48,7 @@ func TestPublisherVariants(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			endpoint := test.endpoint
 			if endpoint == tcp {
-				endpoint = fmt.Sprintf(tcp, freePorts(t, ranks))
+				endpoint = fmt.Sprintf(tcp, ports.Block(t, ranks))
 			}
 			metrics, logs := &metricsSink{}, &logsSink{}
 			g := newRig(t, testConfig(func(c *Config) { c.Endpoint, c.DPSize = endpoint, ranks }), metrics, logs)

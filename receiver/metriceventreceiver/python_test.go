@@ -6,8 +6,8 @@ package metriceventreceiver
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"io"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +17,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 	"github.com/otelcol-fpm/otelcol-fpm/test/python"
 )
 
@@ -127,10 +128,7 @@ func TestPyzmqProducers(t *testing.T) {
 // number it sees.
 func TestCollectorRestartsUnderAProducer(t *testing.T) {
 	e := startEngines(t)
-	port, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	endpoint := schemeTCP + port.Addr().String()
-	require.NoError(t, port.Close())
+	endpoint := fmt.Sprintf("tcp://127.0.0.1:%d", ports.One(t))
 	at := func(c *Config) { c.Endpoint = endpoint }
 	id := "gpu-7:1:1600000000000000000"
 
