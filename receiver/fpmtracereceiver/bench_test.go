@@ -83,20 +83,20 @@ func writeTrace(b *testing.B, path string, size, member int) (rows int64) {
 func readOnce(b *testing.B, path string, metrics, logs bool, rows int64) (most uint64) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Include, cfg.Mode = []string{path}, modeOnce
-	instances := &instances{byConfig: map[component.Config]*traceReceiver{}}
+	factory := NewFactory()
 	settings := receivertest.NewNopSettings(metadata.Type)
 	var parts []component.Component
 	if metrics {
-		part, err := instances.createMetrics(context.Background(), settings, cfg, consumertest.NewNop())
+		part, err := factory.CreateMetrics(context.Background(), settings, cfg, consumertest.NewNop())
 		require.NoError(b, err)
 		parts = append(parts, part)
 	}
 	if logs {
-		part, err := instances.createLogs(context.Background(), settings, cfg, consumertest.NewNop())
+		part, err := factory.CreateLogs(context.Background(), settings, cfg, consumertest.NewNop())
 		require.NoError(b, err)
 		parts = append(parts, part)
 	}
-	r := instances.byConfig[cfg]
+	r := parts[0].(*traceReceiver)
 	for _, part := range parts {
 		require.NoError(b, part.Start(context.Background(), componenttest.NewNopHost()))
 	}

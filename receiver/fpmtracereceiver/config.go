@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"go.opentelemetry.io/collector/component"
-	"go.opentelemetry.io/collector/config/configoptional"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/histogramconfig"
 )
 
 // Config of the receiver.
@@ -25,8 +26,8 @@ type Config struct {
 	Storage *component.ID `mapstructure:"storage"`
 	// FollowSymlinks allows links that lead out of the directory that a pattern
 	// begins with.
-	FollowSymlinks bool            `mapstructure:"follow_symlinks"`
-	Histogram      HistogramConfig `mapstructure:"histogram"`
+	FollowSymlinks bool                   `mapstructure:"follow_symlinks"`
+	Histogram      histogramconfig.Config `mapstructure:"histogram"`
 }
 
 const (
@@ -37,25 +38,6 @@ const (
 	modeOnce = "once"
 )
 
-// HistogramConfig chooses the buckets of durations: explicit Bounds in seconds,
-// or Exponential. Neither means the default bounds. It is that of receiver fpm.
-type HistogramConfig struct {
-	Bounds      []float64                                  `mapstructure:"bounds"`
-	Exponential configoptional.Optional[ExponentialConfig] `mapstructure:"exponential"`
-}
-
-// ExponentialConfig bounds an exponential histogram to MaxSize buckets.
-type ExponentialConfig struct {
-	MaxSize int32 `mapstructure:"max_size"`
-}
-
-// defaultBounds, in seconds, are those of receiver fpm, so that live data and
-// traces add up.
-var defaultBounds = []float64{
-	0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.025, 0.03, 0.035, 0.04, 0.05,
-	0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2,
-}
-
 var _ component.Config = (*Config)(nil)
 
 func createDefaultConfig() component.Config {
@@ -63,6 +45,6 @@ func createDefaultConfig() component.Config {
 		StartAt:      startBeginning,
 		PollInterval: time.Second,
 		Mode:         modeTail,
-		Histogram:    HistogramConfig{Exponential: configoptional.Default(ExponentialConfig{MaxSize: 160})},
+		Histogram:    histogramconfig.Default(),
 	}
 }

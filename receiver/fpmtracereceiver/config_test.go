@@ -18,6 +18,7 @@ import (
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/confmap/confmaptest"
 
+	"github.com/otelcol-fpm/otelcol-fpm/internal/histogramconfig"
 	"github.com/otelcol-fpm/otelcol-fpm/receiver/fpmtracereceiver/internal/metadata"
 )
 
@@ -45,7 +46,7 @@ func TestLoadConfig(t *testing.T) {
 		"once": func(c *Config) {
 			c.Include = []string{"/a/*.jsonl.gz"}
 			c.Mode, c.ExitWhenDone = modeOnce, true
-			c.Histogram.Exponential = configoptional.Some(ExponentialConfig{MaxSize: 160})
+			c.Histogram.Exponential = configoptional.Some(histogramconfig.ExponentialConfig{MaxSize: 160})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -87,14 +88,16 @@ func TestValidate(t *testing.T) {
 		{"once at the end", func(c *Config) { c.Mode, c.StartAt = modeOnce, startEnd }, []string{"start_at: got end with mode once, want beginning: nothing would be read"}},
 		{"both histograms", func(c *Config) {
 			c.Histogram.Bounds = []float64{1}
-			c.Histogram.Exponential = configoptional.Some(ExponentialConfig{MaxSize: 160})
+			c.Histogram.Exponential = configoptional.Some(histogramconfig.ExponentialConfig{MaxSize: 160})
 		}, []string{"histogram: got bounds and exponential, want exactly one of the two"}},
 		{"no bounds", func(c *Config) { c.Histogram.Bounds = []float64{} }, []string{"histogram::bounds: got [], want at least one bound"}},
 		{"bounds", func(c *Config) { c.Histogram.Bounds = []float64{1, 1, math.NaN()} }, []string{
 			"histogram::bounds::1: got 1, want finite bounds in seconds, strictly increasing",
 			"histogram::bounds::2: got NaN, want finite bounds in seconds, strictly increasing",
 		}},
-		{"max_size", func(c *Config) { c.Histogram.Exponential = configoptional.Some(ExponentialConfig{MaxSize: 1}) }, []string{"histogram::exponential::max_size: got 1, want 2 to 16384"}},
+		{"max_size", func(c *Config) {
+			c.Histogram.Exponential = configoptional.Some(histogramconfig.ExponentialConfig{MaxSize: 1})
+		}, []string{"histogram::exponential::max_size: got 1, want 2 to 16384"}},
 		{"all at once", func(c *Config) { *c = Config{} }, []string{
 			"include: got [], want at least one pattern of files, such as /var/log/dynamo/fpm.*.jsonl.gz",
 			`start_at: got "", want beginning or end`,

@@ -14,6 +14,8 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configoptional"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/histogramconfig"
 )
 
 // keysOf lists the keys of a configuration, dotted.
@@ -22,9 +24,9 @@ func keysOf(t reflect.Type, prefix string) (keys []string) {
 		field := t.Field(i)
 		key := prefix + field.Tag.Get("mapstructure")
 		switch {
-		case field.Type == reflect.TypeFor[configoptional.Optional[ExponentialConfig]]():
+		case field.Type == reflect.TypeFor[configoptional.Optional[histogramconfig.ExponentialConfig]]():
 			keys = append(keys, key)
-			keys = append(keys, keysOf(reflect.TypeFor[ExponentialConfig](), key+".")...)
+			keys = append(keys, keysOf(reflect.TypeFor[histogramconfig.ExponentialConfig](), key+".")...)
 		case field.Type.Kind() == reflect.Struct:
 			keys = append(keys, keysOf(field.Type, key+".")...)
 		default:

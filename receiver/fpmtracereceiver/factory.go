@@ -5,55 +5,33 @@ package fpmtracereceiver
 
 import (
 	"context"
-	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shared"
 	"github.com/otelcol-fpm/otelcol-fpm/receiver/fpmtracereceiver/internal/metadata"
 )
 
 // NewFactory makes the factory of the receiver fpm_trace.
 func NewFactory() receiver.Factory {
-	instances := &instances{byConfig: make(map[component.Config]*traceReceiver)}
+	var receivers shared.Instances[*traceReceiver]
+	of := func(settings receiver.Settings, config component.Config) *traceReceiver {
+		return receivers.Of(config, func(forget func()) *traceReceiver { return newReceiver(config.(*Config), settings, forget) })
+	}
 	return receiver.NewFactory(
 		metadata.Type,
 		createDefaultConfig,
-		receiver.WithMetrics(instances.createMetrics, metadata.MetricsStability),
-		receiver.WithLogs(instances.createLogs, metadata.LogsStability),
+		receiver.WithMetrics(func(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Metrics) (receiver.Metrics, error) {
+			r := of(settings, config)
+			r.metrics = next
+			return r, nil
+		}, metadata.MetricsStability),
+		receiver.WithLogs(func(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Logs) (receiver.Logs, error) {
+			r := of(settings, config)
+			r.logs = next
+			return r, nil
+		}, metadata.LogsStability),
 	)
-}
-
-// instances shares one receiver among the signals of one configuration.
-type instances struct {
-	mu       sync.Mutex
-	byConfig map[component.Config]*traceReceiver
-}
-
-func (s *instances) createMetrics(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Metrics) (receiver.Metrics, error) {
-	r := s.get(settings, config)
-	r.metrics = next
-	return r, nil
-}
-
-func (s *instances) createLogs(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Logs) (receiver.Logs, error) {
-	r := s.get(settings, config)
-	r.logs = next
-	return r, nil
-}
-
-func (s *instances) get(settings receiver.Settings, config component.Config) *traceReceiver {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := s.byConfig[config]; r != nil {
-		return r
-	}
-	r := newReceiver(config.(*Config), settings, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.byConfig, config)
-	})
-	s.byConfig[config] = r
-	return r
 }

@@ -98,18 +98,18 @@ func (r *rig) create() {
 		}
 		r.host.extensions[*r.cfg.Storage] = r.storage
 	}
-	instances := &instances{byConfig: map[component.Config]*traceReceiver{}}
+	factory := NewFactory()
 	if r.metrics != nil {
-		part, err := instances.createMetrics(context.Background(), r.settings, r.cfg, r.metrics.metrics(r.t))
+		part, err := factory.CreateMetrics(context.Background(), r.settings, r.cfg, r.metrics.metrics(r.t))
 		require.NoError(r.t, err)
 		r.parts = append(r.parts, part)
 	}
 	if r.logs != nil {
-		part, err := instances.createLogs(context.Background(), r.settings, r.cfg, r.logs.logs(r.t))
+		part, err := factory.CreateLogs(context.Background(), r.settings, r.cfg, r.logs.logs(r.t))
 		require.NoError(r.t, err)
 		r.parts = append(r.parts, part)
 	}
-	r.core = instances.byConfig[r.cfg]
+	r.core = r.parts[0].(*traceReceiver)
 	if r.gate != nil {
 		r.core.exit.leave(r.core)
 		r.core.exit = r.gate

@@ -55,7 +55,7 @@ func (r *reader) line(p *place, line []byte, size, number int64, behind position
 		RankAttributes: row.Record.Attributes(),
 	})
 	e, back := rank.admit(row, own)
-	if back > maxAhead {
+	if back > fpm.MaxAhead {
 		r.warn(f.path, "time", "Rows are older than the ones before of the same rank: their points get the time of the latest",
 			zap.Int64("line", number), zap.Time("time", own.AsTime()), zap.Duration("older_by", time.Duration(back)))
 	}

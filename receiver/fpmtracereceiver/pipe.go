@@ -97,17 +97,6 @@ type metricsPipe struct {
 	overflowed int
 }
 
-func histogramForm(c *HistogramConfig) *fpm.HistogramForm {
-	switch {
-	case c.Exponential.HasValue():
-		return fpm.ExponentialForm(c.Exponential.Get().MaxSize)
-	case c.Bounds != nil:
-		return fpm.ExplicitForm(c.Bounds)
-	default:
-		return fpm.ExplicitForm(defaultBounds)
-	}
-}
-
 func (p *metricsPipe) deliver(ctx context.Context, rows []*entry) error {
 	metrics := p.build(rows)
 	points := metrics.DataPointCount()

@@ -61,8 +61,8 @@ func (e *entry) sampled() bool { return e.CaptureMode == fpm.CaptureSampled }
 // admit gives a row its times. back is how far its own time lies before that of
 // the last point.
 func (r *rank) admit(row fpm.Row, own pcommon.Timestamp) (e entry, back pcommon.Timestamp) {
-	now := nextTime(r.last, own)
-	start := startBefore(r.last, now)
+	now := fpm.NextTime(r.last, own)
+	start := fpm.StartBefore(r.last, now)
 	if r.last > own {
 		back = r.last - own
 	}

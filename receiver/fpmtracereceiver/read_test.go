@@ -171,7 +171,7 @@ func TestFlatRecords(t *testing.T) {
 		}
 		// As metrics they are whole passes, with times that increase.
 		points := pointsOf(r, "w")
-		assert.Equal(t, []pcommon.Timestamp{now, now + spacing}, points.times[fpm.MetricStepDuration])
+		assert.Equal(t, []pcommon.Timestamp{now, now + pcommon.Timestamp(time.Millisecond)}, points.times[fpm.MetricStepDuration])
 		assert.Equal(t, []int64{2}, points.ints[fpm.MetricMessagesLost])
 	})
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"sync"
-	"time"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
@@ -16,6 +15,7 @@ import (
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shutdown"
 	"github.com/otelcol-fpm/otelcol-fpm/receiver/fpmtracereceiver/internal/metadata"
 )
 
@@ -84,7 +84,7 @@ func (r *traceReceiver) start(ctx context.Context, host component.Host) error {
 	read := newReader(r.config, r.settings.Logger, ledger{counters}, store, &r.status, r.stop)
 	scopes := scopes{name: metadata.ScopeName, version: r.settings.BuildInfo.Version}
 	if r.metrics != nil {
-		read.pipes[signalMetrics] = &metricsPipe{scopes: scopes, next: r.metrics, report: report, form: histogramForm(&r.config.Histogram), ledger: &read.ledger}
+		read.pipes[signalMetrics] = &metricsPipe{scopes: scopes, next: r.metrics, report: report, form: r.config.Histogram.Form(), ledger: &read.ledger}
 	}
 	if r.logs != nil {
 		read.pipes[signalLogs] = &logsPipe{scopes: scopes, next: r.logs, report: report, body: fpm.NewBodyWriter()}
@@ -125,21 +125,12 @@ func (r *traceReceiver) run(ctx context.Context) {
 	}
 }
 
-const (
-	// shutdownTimeout bounds a Shutdown whose context has no deadline, which is
-	// what the Collector gives.
-	shutdownTimeout = 5 * time.Second
-	// settleTime is left of it, at most, to consumers that were told that the
-	// time is over.
-	settleTime = 500 * time.Millisecond
-)
-
 // errHanging is the error of a Shutdown that left a consumer behind.
 var errHanging = errors.New("a consumer did not return before the end of shutdown; what it holds is read again after a restart if storage is set")
 
 // Shutdown implements component.Component. It stops reading, waits for the
 // batch that is being delivered, and stores the position behind it. It returns
-// within the deadline of ctx or shutdownTimeout, whichever is first.
+// within the deadline of ctx or shutdown.Timeout, whichever is first.
 func (r *traceReceiver) Shutdown(ctx context.Context) error {
 	r.stopOnce.Do(func() {
 		r.status.end()
@@ -154,33 +145,10 @@ func (r *traceReceiver) Shutdown(ctx context.Context) error {
 
 func (r *traceReceiver) shutdown(ctx context.Context) error {
 	close(r.stop)
-	defer r.cancelDeliver()
-	left := shutdownTimeout
-	if deadline, ok := ctx.Deadline(); ok {
-		left = min(left, time.Until(deadline))
-	}
-	settle := min(settleTime, left/10)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.running.Wait()
-	}()
-	ended := func(wait time.Duration, over <-chan struct{}) bool {
-		select {
-		case <-done:
-			return true
-		case <-time.After(wait):
-		case <-over:
-		}
-		return false
-	}
-	if !ended(left-settle, ctx.Done()) {
-		r.cancelDeliver()
-		if !ended(max(settle, settleTime/10), nil) {
-			// The goroutine is left to the consumer that holds it; nothing of it is
-			// stored any more.
-			return errors.Join(errHanging, r.reader.store.close(context.WithoutCancel(ctx)))
-		}
+	if !shutdown.Wait(ctx, &r.running, r.cancelDeliver) {
+		// The goroutine is left to the consumer that holds it; nothing of it is
+		// stored any more.
+		return errors.Join(errHanging, r.reader.store.close(context.WithoutCancel(ctx)))
 	}
 	r.reader.ledger.counters.Shutdown()
 	return r.reader.store.close(context.WithoutCancel(ctx))

@@ -13,6 +13,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shutdown"
 )
 
 // TestCleanRestartIsExactlyOnce: a receiver is stopped at any moment, also with
@@ -135,7 +137,7 @@ func TestShutdownWithAHangingConsumer(t *testing.T) {
 		r.settle()
 		begin := time.Now()
 		require.ErrorIs(t, r.parts[0].Shutdown(context.Background()), errHanging)
-		assert.LessOrEqual(t, time.Since(begin), shutdownTimeout)
+		assert.LessOrEqual(t, time.Since(begin), shutdown.Timeout)
 		close(release)
 		synctest.Wait()
 		r.halted = true

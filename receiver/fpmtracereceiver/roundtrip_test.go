@@ -29,6 +29,7 @@ import (
 
 	"github.com/otelcol-fpm/otelcol-fpm/exporter/fpmtraceexporter"
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/histogramconfig"
 	"github.com/otelcol-fpm/otelcol-fpm/receiver/fpmtracereceiver/internal/metadata"
 )
 
@@ -107,19 +108,19 @@ func (w *traceWriter) events() map[string][]string {
 func copyTrace(t *testing.T, dir string, w *traceWriter, by signal) {
 	cfg := createDefaultConfig().(*Config)
 	cfg.Include, cfg.Mode = []string{filepath.Join(dir, "*.jsonl.gz")}, modeOnce
-	instances := &instances{byConfig: map[component.Config]*traceReceiver{}}
+	factory := NewFactory()
 	settings := receivertest.NewNopSettings(metadata.Type)
 	var (
 		part component.Component
 		err  error
 	)
 	if by == signalLogs {
-		part, err = instances.createLogs(t.Context(), settings, cfg, w.logs)
+		part, err = factory.CreateLogs(t.Context(), settings, cfg, w.logs)
 	} else {
-		part, err = instances.createMetrics(t.Context(), settings, cfg, w.metrics)
+		part, err = factory.CreateMetrics(t.Context(), settings, cfg, w.metrics)
 	}
 	require.NoError(t, err)
-	core := instances.byConfig[cfg]
+	core := part.(*traceReceiver)
 	require.NoError(t, part.Start(t.Context(), componenttest.NewNopHost()))
 	core.running.Wait()
 	require.NoError(t, part.Shutdown(context.Background()))
@@ -274,7 +275,8 @@ func TestRoundTripOfMetrics(t *testing.T) {
 	s := stream{rand.New(rand.NewPCG(1, 10))}
 	first := newTraceWriter(t)
 	at := pcommon.NewTimestampFromTime(began)
-	form := fpm.ExplicitForm(defaultBounds)
+	histogram := histogramconfig.Default()
+	form := histogram.Form()
 	links := map[fpm.RankAttributes]*fpm.Links{}
 	for range 40 {
 		metrics := pmetric.NewMetrics()

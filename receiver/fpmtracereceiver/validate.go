@@ -6,9 +6,7 @@ package fpmtracereceiver
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -33,7 +31,7 @@ func (c *Config) Validate() error {
 	if c.Mode == modeOnce && c.StartAt == startEnd {
 		problems.add("start_at", "end with mode once", "beginning: nothing would be read")
 	}
-	problems.histogram(&c.Histogram)
+	c.Histogram.Check(problems.add)
 	return errors.Join(problems...)
 }
 
@@ -65,24 +63,3 @@ func (p *problemList) pattern(key, pattern string) {
 		p.add(key, got, "a pattern of files, not of directories")
 	}
 }
-
-func (p *problemList) histogram(c *HistogramConfig) {
-	if c.Bounds != nil && c.Exponential.HasValue() {
-		p.add("histogram", "bounds and exponential", "exactly one of the two")
-	}
-	if c.Bounds != nil && len(c.Bounds) == 0 {
-		p.add("histogram::bounds", "[]", "at least one bound")
-	}
-	for i, bound := range c.Bounds {
-		if math.IsNaN(bound) || math.IsInf(bound, 0) || i > 0 && bound <= c.Bounds[i-1] {
-			p.add(fmt.Sprintf("histogram::bounds::%d", i), fmt.Sprint(bound), "finite bounds in seconds, strictly increasing")
-		}
-	}
-	if exponential := c.Exponential.Get(); exponential != nil && (exponential.MaxSize < 2 || exponential.MaxSize > maxExponentialSize) {
-		p.add("histogram::exponential::max_size", strconv.Itoa(int(exponential.MaxSize)), fmt.Sprintf("2 to %d", maxExponentialSize))
-	}
-}
-
-// maxExponentialSize is the largest bucket count that the histogram library
-// takes.
-const maxExponentialSize = 16384
