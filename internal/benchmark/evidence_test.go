@@ -130,3 +130,13 @@ func TestNoDuration(t *testing.T) {
 	assert.False(t, ok)
 	assert.NotNil(t, got.Points[2].WallTime)
 }
+
+// A duration that is next to nothing gives no infinite rate.
+func TestNoInfiniteRate(t *testing.T) {
+	run := benchmarktest.New(benchmarktest.Options{Legacy: true, Ranks: 1})
+	run.EachFPM(0, 1, func(fpm *object) { fpm.Set("wall_time", 5e-324) })
+	p := check(t, run).Points[0]
+	assert.NotNil(t, p.WallTime)
+	_, ok := p.TokensPerSecond()
+	assert.False(t, ok)
+}

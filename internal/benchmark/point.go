@@ -3,7 +3,11 @@
 
 package benchmark
 
-import "github.com/otelcol-fpm/otelcol-fpm/internal/benchmark/document"
+import (
+	"math"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/benchmark/document"
+)
 
 // The types of points.
 const (
@@ -72,7 +76,8 @@ func (p *Point) TokensPerSecond() (float64, bool) {
 	if tokens == nil || p.WallTime == nil {
 		return 0, false
 	}
-	return float64(*tokens) / *p.WallTime, true
+	rate := float64(*tokens) / *p.WallTime
+	return rate, !math.IsInf(rate, 0) // the file may say any duration
 }
 
 func newPoint(m *measured) Point {
