@@ -205,14 +205,26 @@ func (w *WorkerMetrics) Finish() {
 
 // AppendEndpointUp adds the point of fpm.endpoint.up to a scope.
 func AppendEndpointUp(scope pmetric.ScopeMetrics, endpoint string, up bool, now pcommon.Timestamp) {
-	metric := scope.Metrics().AppendEmpty()
-	prepare(metric, &EndpointUp, nil, 1)
-	point := metric.Gauge().DataPoints().AppendEmpty()
-	point.SetTimestamp(now)
-	point.Attributes().PutStr(AttrEndpoint, endpoint)
+	point := appendEndpointPoint(scope, endpoint, now)
 	if up {
 		point.SetIntValue(1)
 	} else {
 		point.SetIntValue(0)
 	}
+}
+
+// AppendEndpointEnd ends the series of fpm.endpoint.up of an endpoint that nobody
+// listens to any more, with a point without a value.
+func AppendEndpointEnd(scope pmetric.ScopeMetrics, endpoint string, now pcommon.Timestamp) {
+	point := appendEndpointPoint(scope, endpoint, now)
+	point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
+}
+
+func appendEndpointPoint(scope pmetric.ScopeMetrics, endpoint string, now pcommon.Timestamp) pmetric.NumberDataPoint {
+	metric := scope.Metrics().AppendEmpty()
+	prepare(metric, &EndpointUp, nil, 1)
+	point := metric.Gauge().DataPoints().AppendEmpty()
+	point.SetTimestamp(now)
+	point.Attributes().PutStr(AttrEndpoint, endpoint)
+	return point
 }

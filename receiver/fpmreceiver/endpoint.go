@@ -161,11 +161,11 @@ func (e *endpoint) rank(key rankKey, at time.Time) *rank {
 }
 
 // end takes the time for the points that end the gauges of a rank. It is 0 when
-// the rank was heard within stale_after, or messages of it still wait.
-func (e *endpoint) end(r *rank, now time.Time) pcommon.Timestamp {
+// the rank was heard within staleAfter, or messages of it still wait.
+func (e *endpoint) end(r *rank, now time.Time, staleAfter time.Duration) pcommon.Timestamp {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if !r.idle(now, e.receiver.config.StaleAfter) {
+	if !r.idle(now, staleAfter) {
 		return 0
 	}
 	_, at := r.take(pcommon.NewTimestampFromTime(now))

@@ -151,8 +151,8 @@ func TestQueuedZeroIsAValue(t *testing.T) {
 		}
 		g.shutdown()
 		g.settled(100)
-		assert.Equal(t, want, values(metrics.points(), "fpm.queued.prefill.requests", 0))
-		assert.Empty(t, ends(metrics.points()))
+		assert.Equal(t, want, values(metrics.pointsBeforeShutdown(), "fpm.queued.prefill.requests", 0))
+		assert.Empty(t, ends(metrics.pointsBeforeShutdown()))
 	})
 }
 
@@ -201,7 +201,7 @@ func TestRanksAreNotJoined(t *testing.T) {
 		g.shutdown()
 		c := g.settled(22)
 		assert.Zero(t, c.lost)
-		all := metrics.points()
+		all := metrics.pointsBeforeShutdown()
 		assert.Len(t, values(all, fpm.MetricStepDuration, 0), 11)
 		assert.Equal(t, []float64{0.02}, values(all, fpm.MetricStepDuration, 1))
 		assert.Len(t, values(all, "fpm.scheduled.decode.requests", 1), 11)

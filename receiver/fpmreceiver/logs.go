@@ -37,6 +37,9 @@ func (p *logsPipe) deliver(ctx context.Context, messages []*message) error {
 	return err
 }
 
+// finish implements pipe: a log record needs no end.
+func (p *logsPipe) finish(context.Context) error { return nil }
+
 func (p *logsPipe) build(messages []*message) plog.Logs {
 	logs := plog.NewLogs()
 	scopes := make(map[*worker]plog.ScopeLogs)

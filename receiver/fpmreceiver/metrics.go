@@ -48,6 +48,9 @@ type metricsPipe struct {
 	// valued are the ranks whose gauges have a value at the consumer.
 	valued map[*rank]struct{}
 	up     upPoints
+	// staleAfter is how long a rank may be silent before its gauges end: 0 at the
+	// end, when all do.
+	staleAfter time.Duration
 
 	// Of the batch at hand:
 	touched    []*rank
@@ -66,8 +69,9 @@ type leftSeries struct {
 func newMetricsPipe(r *fpmReceiver, next consumer.Metrics, report *receiverhelper.ObsReport) *metricsPipe {
 	return &metricsPipe{
 		receiver: r, next: next, report: report, form: r.config.Histogram.Form(),
-		valued: make(map[*rank]struct{}),
-		up:     newUpPoints(r),
+		valued:     make(map[*rank]struct{}),
+		up:         newUpPoints(r),
+		staleAfter: r.config.StaleAfter,
 	}
 }
 
@@ -88,6 +92,14 @@ func (p *metricsPipe) deliver(ctx context.Context, messages []*message) error {
 		p.forfeit()
 	}
 	return err
+}
+
+// finish implements pipe: it ends all gauges, since nobody will say their values
+// from now on.
+func (p *metricsPipe) finish(ctx context.Context) error {
+	p.staleAfter = 0
+	p.up.over = true
+	return p.deliver(ctx, nil)
 }
 
 // build makes the metrics of a batch: the messages, the gauges that end, the
@@ -155,13 +167,13 @@ func (p *metricsPipe) leave(m *message, state *seriesState, now fpm.RankAttribut
 	}
 }
 
-// endSilent ends the gauges of ranks that have not been heard for stale_after.
+// endSilent ends the gauges of ranks that have not been heard for staleAfter.
 func (p *metricsPipe) endSilent(workers *workerSet, now time.Time) {
 	for r := range p.valued {
 		if r.points.touched {
 			continue
 		}
-		if at := r.endpoint.end(r, now); at != 0 {
+		if at := r.endpoint.end(r, now, p.staleAfter); at != 0 {
 			state := p.touch(r)
 			workers.of(state.worker).Stale(state.attributes, at)
 			state.ended = true

@@ -209,7 +209,7 @@ func TestTimingScopeChanges(t *testing.T) {
 		time.Sleep(time.Minute)
 		scoped("third") // what has ended does not end again
 		g.shutdown()
-		all := metrics.points()
+		all := metrics.pointsBeforeShutdown()
 		wellFormed(t, all)
 		assert.Equal(t, rangeOf(0, 5), counters(all))
 		ended := map[any]int{}

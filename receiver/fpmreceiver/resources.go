@@ -63,6 +63,8 @@ type upPoints struct {
 	// interval is upInterval less the time until the next look.
 	interval   time.Duration
 	said, next map[*endpoint]upPoint
+	// over: nobody listens any more, what was said ends.
+	over bool
 }
 
 // upPoint is what was last said of an endpoint.
@@ -88,7 +90,7 @@ func (u *upPoints) build(metrics pmetric.Metrics, now time.Time) {
 	for _, e := range u.receiver.endpoints {
 		up := e.state(now) == stateLive
 		said, known := u.said[e]
-		if known && said.up == up && now.Sub(said.sent) < u.interval {
+		if u.over && !known || !u.over && known && said.up == up && now.Sub(said.sent) < u.interval {
 			continue
 		}
 		scope, ok := scopes[e.engine]
@@ -100,8 +102,12 @@ func (u *upPoints) build(metrics pmetric.Metrics, now time.Time) {
 			scopes[e.engine] = scope
 		}
 		point := upPoint{up: up, sent: now, time: fpm.NextTime(said.time, pcommon.NewTimestampFromTime(now))}
-		fpm.AppendEndpointUp(scope, e.address.String(), up, point.time)
 		u.next[e] = point
+		if u.over {
+			fpm.AppendEndpointEnd(scope, e.address.String(), point.time)
+		} else {
+			fpm.AppendEndpointUp(scope, e.address.String(), up, point.time)
+		}
 	}
 }
 

@@ -18,6 +18,9 @@ import (
 // been changed by it. A call without messages hands on what time alone brings.
 type pipe interface {
 	deliver(ctx context.Context, messages []*message) error
+	// finish hands on what ends with the receiver. It is called once, after the
+	// last message was delivered, and not repeated when it is refused.
+	finish(ctx context.Context) error
 }
 
 const (
@@ -139,7 +142,8 @@ func (r *runner) once(ctx context.Context, maxMessages int) bool {
 	}
 }
 
-// drain delivers what is left while ctx lasts.
+// drain delivers what is left while ctx lasts, and then what ends with the
+// receiver.
 func (r *runner) drain(ctx context.Context) {
 	waits := newRetries()
 	for ctx.Err() == nil && r.queue.length() > 0 {
@@ -149,6 +153,11 @@ func (r *runner) drain(ctx context.Context) {
 		select {
 		case <-time.After(waits.NextBackOff()):
 		case <-ctx.Done():
+		}
+	}
+	if ctx.Err() == nil && r.queue.length() == 0 {
+		if err := r.pipe.finish(ctx); err != nil {
+			r.receiver.logger.Debug("The next consumer did not take the end of the series", zap.Stringer("signal", r.signal), zap.Error(err))
 		}
 	}
 	r.abandon()

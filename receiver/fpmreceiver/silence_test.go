@@ -4,6 +4,7 @@
 package fpmreceiver
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -138,7 +139,7 @@ func TestHeartbeatInMidPass(t *testing.T) {
 		send(e, busy("w", 0, 2))
 		time.Sleep(time.Second)
 		g.shutdown()
-		all := metrics.points()
+		all := metrics.pointsBeforeShutdown()
 		assert.Len(t, of(all, fpm.MetricStepDuration), 2)
 		assert.Len(t, of(all, fpm.MetricDecodeTokenLatency), 2)
 		assert.Len(t, of(all, fpm.MetricMessages), 3)
@@ -168,5 +169,58 @@ func TestSameCounterOnANewConnection(t *testing.T) {
 		c := g.settled(3)
 		assert.EqualValues(t, 1, c.duplicate)
 		assert.EqualValues(t, 1, c.restarts)
+	})
+}
+
+// When the receiver stops, as receiver_creator's do with the pods they were for,
+// nobody says the values of its gauges any more: they end, and so does
+// fpm.endpoint.up. What has ended, or never had a value, does not end again.
+func TestShutdownEndsAllSeries(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := &metricsSink{}
+		g := newRig(t, testConfig(func(c *Config) { c.DPSize = 3 }), metrics, nil)
+		g.startWithoutIntake()
+		for rank := range 2 { // the third is never heard
+			g.endpoint(rank).Connected()
+			send(g.endpoint(rank), busy("w", rank, 0))
+		}
+		time.Sleep(20 * time.Second)
+		require.Len(t, ends(metrics.points()), 2, "both are stale")
+		send(g.endpoint(1), busy("w", 1, 1))
+		time.Sleep(time.Second)
+		before := len(metrics.points())
+
+		send(g.endpoint(1), busy("w", 1, 2)) // still in the queue
+		g.shutdown()
+		all := metrics.points()
+		wellFormed(t, all)
+		assert.Equal(t, []int64{0, 0, 1, 2}, counters(all))
+		final := ends(all[before:])
+		assert.Len(t, final[int64(1)], fpm.Gauges, "the gauges of the rank that had values")
+		assert.Empty(t, final[int64(0)], "ended before")
+		assert.Len(t, final[nil], 3, "fpm.endpoint.up of each endpoint")
+		for _, series := range final {
+			for _, p := range series {
+				assert.True(t, p.alone, "the stock Prometheus exporter skips the points behind one")
+			}
+		}
+		g.settled(4)
+	})
+}
+
+func TestShutdownDoesNotInsistOnTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		metrics := &metricsSink{}
+		g := newRig(t, testConfig(), metrics, nil)
+		g.startWithoutIntake()
+		g.endpoint(0).Connected()
+		send(g.endpoint(0), busy("w", 0, 0))
+		time.Sleep(time.Second)
+		metrics.tell(func(context.Context, int) error { return errNow })
+		began := time.Now()
+		g.shutdown()
+		assert.Zero(t, time.Since(began), "one attempt")
+		assert.Empty(t, ends(metrics.points()))
+		g.settled(1)
 	})
 }

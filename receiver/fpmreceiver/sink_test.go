@@ -98,6 +98,21 @@ func (s *metricsSink) points() []point {
 	return all
 }
 
+// pointsBeforeShutdown leaves out the points that Shutdown ended all series with.
+func (s *metricsSink) pointsBeforeShutdown() []point {
+	var all []point
+	batches := s.all()
+	for i, md := range batches {
+		points := pointsOf(md)
+		final := !slices.ContainsFunc(points, func(p point) bool { return !p.noValue })
+		if i == len(batches)-1 && final {
+			break
+		}
+		all = append(all, points...)
+	}
+	return all
+}
+
 func pointsOf(md pmetric.Metrics) []point {
 	var all []point
 	for _, rm := range md.ResourceMetrics().All() {

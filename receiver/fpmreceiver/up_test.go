@@ -52,12 +52,12 @@ func TestEndpointUp(t *testing.T) {
 		g.shutdown()
 		assert.Equal(t, []up{
 			{0, 0}, {3, 1}, {12, 1}, {21, 1}, {29, 0}, {31, 1}, {33, 0}, {42, 0}, {51, 0},
-		}, ups(metrics.points(), began), "on change, and at least each 10 s")
-		p := of(metrics.points(), fpm.MetricEndpointUp)[0]
+		}, ups(metrics.pointsBeforeShutdown(), began), "on change, and at least each 10 s")
+		p := of(metrics.pointsBeforeShutdown(), fpm.MetricEndpointUp)[0]
 		assert.Equal(t, map[string]any{"fpm.endpoint": "tcp://127.0.0.1:1"}, p.attributes)
 		assert.NotContains(t, p.resource, "fpm.worker_id")
 		assert.Equal(t, g.endpoint(0).engine.instance, p.resource["service.instance.id"])
-		wellFormed(t, metrics.points())
+		wellFormed(t, metrics.pointsBeforeShutdown())
 		g.settled(22)
 	})
 }
@@ -75,13 +75,13 @@ func TestEndpointUpWithLongBatches(t *testing.T) {
 		e.Connected()
 		send(e, busy("w", 0, 0))
 		time.Sleep(53 * time.Second)
-		require.Empty(t, counters(metrics.points()))
+		require.Empty(t, counters(metrics.pointsBeforeShutdown()))
 		time.Sleep(2 * time.Second)
-		require.Equal(t, []int64{0}, counters(metrics.points()))
+		require.Equal(t, []int64{0}, counters(metrics.pointsBeforeShutdown()))
 		g.shutdown()
 		assert.Equal(t, []up{
 			{0, 0}, {6, 1}, {11, 0}, {20, 0}, {29, 0}, {38, 0}, {47, 0}, {56, 0},
-		}, ups(metrics.points(), began))
+		}, ups(metrics.pointsBeforeShutdown(), began))
 		g.settled(1)
 	})
 }

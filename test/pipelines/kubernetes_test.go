@@ -53,6 +53,17 @@ exporters: {prometheus: {endpoint: %q}}
 	require.Len(t, subscribed(), 3)
 	api.remove("vllm-0")
 	harness.Wait(t, "a pod that is gone is still subscribed to", func() bool { return len(subscribed()) == 1 })
+	harness.Wait(t, "gauges of a pod that is gone stay on the page", func() bool {
+		page := harness.Scrape(t, page)
+		for _, name := range []string{"fpm_scheduled_decode_requests", "fpm_endpoint_up"} {
+			for _, s := range page[name] {
+				if s.Labels["k8s_pod_name"] == "vllm-0" {
+					return false
+				}
+			}
+		}
+		return len(page["fpm_endpoint_up"]) == 1
+	})
 	assert.Empty(t, api.refused, "requests beyond what the service account may do")
 	collector.Stop(t)
 }
