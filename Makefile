@@ -29,15 +29,15 @@ run: build ## build, then run the quickstart with a simulated engine; Ctrl-C end
 	@scripts/run-quickstart.sh
 
 .PHONY: build
-build: bin/otelcol-fpm bin/fpmsim ## build bin/otelcol-fpm with ocb, and bin/fpmsim (the first time about 8 minutes)
+build: bin/otelcol-fpm bin/fpmsim bin/fpmbench ## build bin/otelcol-fpm with ocb, bin/fpmsim and bin/fpmbench (the first time about 8 minutes)
 
 GO_SOURCES := $(shell git ls-files -co --exclude-standard '*.go' go.mod go.sum 2>/dev/null | grep -v _test.go)
 
 bin/otelcol-fpm: $(TOOLS)/sources.stamp $(GO_SOURCES)
 	@scripts/build-distribution.sh "$(CURDIR)/$@"
 
-bin/fpmsim: $(GO_SOURCES)
-	@$(GO_BUILD) -o $@ ./cmd/fpmsim
+bin/fpmsim bin/fpmbench: bin/%: $(GO_SOURCES)
+	@$(GO_BUILD) -o $@ ./cmd/$*
 
 # ocb writes the sources of the distribution and tidies its module.
 $(TOOLS)/sources.stamp: builder-config.yaml go.mod $(OCB)
@@ -91,6 +91,10 @@ fuzz: ## run every fuzz target for FUZZ_TIME (10m)
 .PHONY: bench
 bench: ## run the Go benchmarks
 	go test -run '^$$' -bench . -benchmem ./internal/... ./receiver/... ./processor/... ./exporter/...
+
+.PHONY: bench-e2e
+bench-e2e: build $(VENV)/stamp ## measure the Collector beside a Python consumer under the same load
+	@$(VENV)/bin/python test/bench/side_by_side.py
 
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## gofumpt and golangci-lint

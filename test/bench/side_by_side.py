@@ -1,0 +1,134 @@
+# Copyright The otelcol-fpm Authors
+# SPDX-License-Identifier: Apache-2.0
+"""Measures otelcol-fpm and the Python consumer one after the other under the same load.
+
+Prints one table: CPU microseconds a pass, passes a second, resident memory, and the
+ratio to the Python consumer that does the same work. Compare within one run only:
+other work on the machine moves all numbers.
+"""
+
+import argparse
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+HERE = Path(__file__).resolve().parent
+TICK = os.sysconf("SC_CLK_TCK")
+
+COLLECTOR = """
+receivers:
+  fpm: {{endpoint: "127.0.0.1:{port}", dp_size: {ranks}}}
+processors:
+  gauge_dedup:
+exporters:
+  prometheus: {{endpoint: "127.0.0.1:{page}"}}
+  fpm_trace: {{path: "{folder}/trace", mode: full, max_segments: 1000}}
+service:
+  telemetry: {{metrics: {{readers: [{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {telemetry}}}}}}}}}]}}}}
+  pipelines:
+"""
+PIPELINES = {
+    "traces": "    logs: {receivers: [fpm], exporters: [fpm_trace]}\n",
+    "metrics": "    metrics: {receivers: [fpm], processors: [gauge_dedup], exporters: [prometheus]}\n",
+}
+PIPELINES["both"] = PIPELINES["traces"] + PIPELINES["metrics"]
+
+
+def cpu_seconds(pid: int) -> float:
+    fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def resident_mib(pid: int) -> float:
+    match = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    return int(match.group(1)) / 1024 if match else 0.0
+
+
+def telemetry(port: int) -> str:
+    return urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5).read().decode()
+
+
+def counter(page: str, name: str) -> float:
+    return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))
+
+
+def measure(name: str, command: list[str], args: argparse.Namespace, telemetry_port: int | None) -> dict:
+    """Runs a consumer under load, and measures its CPU between two moments of steady work."""
+    python = sys.executable
+    publisher = subprocess.Popen(
+        [python, HERE / "load_publisher.py", "--port", str(args.port), "--ranks", str(args.ranks), "--rate", str(args.rate)],
+        stdout=subprocess.PIPE, text=True,
+    )
+    assert publisher.stdout and publisher.stdout.readline() == "bound\n"
+    consumer = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, cwd=ROOT)
+    try:
+        time.sleep(args.warm_up)
+        cpu, began = cpu_seconds(consumer.pid), time.monotonic()
+        publisher_cpu = cpu_seconds(publisher.pid)
+        before = counter(telemetry(telemetry_port), "otelcol_receiver_fpm_messages{outcome=\"accepted\"") if telemetry_port else 0
+        time.sleep(args.seconds)
+        cpu, elapsed = cpu_seconds(consumer.pid) - cpu, time.monotonic() - began
+        publisher_cpu = cpu_seconds(publisher.pid) - publisher_cpu
+        memory = resident_mib(consumer.pid)
+        lost = dropped = 0.0
+        if telemetry_port:
+            page = telemetry(telemetry_port)
+            passes = counter(page, "otelcol_receiver_fpm_messages{outcome=\"accepted\"") - before
+            lost = counter(page, "otelcol_receiver_fpm_lost")
+            dropped = counter(page, "otelcol_receiver_fpm_dropped") + counter(page, "otelcol_exporter_fpm_trace_dropped")
+    finally:
+        consumer.terminate()
+        taken, _ = consumer.communicate(timeout=30)
+        publisher.terminate()
+        publisher.communicate(timeout=30)
+    if not telemetry_port:
+        # It counts all it took; of that the measured time has its share.
+        passes = int(taken) * elapsed / (args.warm_up + elapsed)
+    return {
+        "name": name, "us": cpu / passes * 1e6, "rate": passes / elapsed, "mib": memory,
+        "lost": lost + dropped, "publisher": publisher_cpu / elapsed,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--port", type=int, default=21380)
+    parser.add_argument("--ranks", type=int, default=8)
+    parser.add_argument("--rate", type=int, default=1250, help="messages a second and rank")
+    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--warm-up", type=float, default=4)
+    parser.add_argument("--binary", default=str(ROOT / "bin" / "otelcol-fpm"))
+    args = parser.parse_args()
+
+    results = []
+    with tempfile.TemporaryDirectory() as folder:
+        python = [sys.executable, str(HERE / "python_consumer.py"), "--port", str(args.port), "--ranks", str(args.ranks)]
+        results.append(measure("Python: decode only", python, args, None))
+        results.append(measure("Python: traces", [*python, "--trace", f"{folder}/python.jsonl.gz"], args, None))
+        for name, pipelines in PIPELINES.items():
+            config = Path(folder, f"{name}.yaml")
+            port = args.port - 100
+            config.write_text(
+                COLLECTOR.format(port=args.port, ranks=args.ranks, page=port, telemetry=port + 1, folder=folder) + pipelines
+            )
+            results.append(measure(f"otelcol-fpm: {name}", [args.binary, "--config", str(config)], args, port + 1))
+
+    load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
+    print(f"{os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, load {load};", end=" ")
+    print(f"{args.ranks} ranks x {args.rate} passes/s, {args.seconds:g} s each\n")
+    traces = next(r["us"] for r in results if r["name"] == "Python: traces")
+    print(f"| {'consumer':22} | CPU µs a pass | passes/s | resident MiB | lost or dropped | Python with traces costs |")
+    print(f"|{'-' * 24}|---:|---:|---:|---:|---:|")
+    for r in results:
+        print(f"| {r['name']:22} | {r['us']:.1f} | {r['rate']:.0f} | {r['mib']:.0f} | {r['lost']:.0f} | {traces / r['us']:.1f} × |")
+
+
+if __name__ == "__main__":
+    main()
