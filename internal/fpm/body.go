@@ -5,6 +5,8 @@ package fpm
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/msgpack"
 )
 
 // BodyWriter writes records as log bodies: the payload as a map, keys in wire
@@ -27,7 +29,7 @@ func NewBodyWriter() *BodyWriter { return &BodyWriter{} }
 // their canonical places: version first, counter_id after dp_rank.
 func (b *BodyWriter) Fill(dst pcommon.Map, record *Record) {
 	w := &b.walk
-	w.reset(record.Payload)
+	w.Reset(record.Payload)
 	n, _ := w.mapLen()
 	dst.EnsureCapacity(n + 2)
 	if record.Unversioned {
@@ -46,24 +48,24 @@ func (b *BodyWriter) value(dst pcommon.Value) {
 	w := &b.walk
 	got, _ := w.peek()
 	switch got {
-	case kindBool:
-		dst.SetBool(w.boolean())
-	case kindInt:
+	case msgpack.Bool:
+		dst.SetBool(w.Bool())
+	case msgpack.Int:
 		value, _ := w.integer()
 		dst.SetInt(value)
-	case kindFloat:
-		value, _ := w.float()
+	case msgpack.Float:
+		value, _ := w.Float()
 		dst.SetDouble(value)
-	case kindString:
+	case msgpack.String:
 		value, _ := w.text()
 		dst.SetStr(string(value))
-	case kindArray:
+	case msgpack.Array:
 		n, _ := w.arrayLen()
 		slice := dst.SetEmptySlice()
 		for ; n > 0; n-- {
 			b.value(slice.AppendEmpty())
 		}
-	case kindMap:
+	case msgpack.Map:
 		n, _ := w.mapLen()
 		nested := dst.SetEmptyMap()
 		nested.EnsureCapacity(n)
@@ -72,7 +74,7 @@ func (b *BodyWriter) value(dst pcommon.Value) {
 			b.value(put(nested, key))
 		}
 	default: // nil: an empty value
-		w.code()
+		w.Nil()
 	}
 }
 

@@ -54,10 +54,10 @@ const (
 // are of type *RejectError.
 func (d *Decoder) Decode(payload []byte, sequence int64) (Record, error) {
 	record := Record{Payload: payload}
-	d.walk.reset(payload)
+	d.walk.Reset(payload)
 	seen, rejected := d.root(&record)
-	if rejected == nil && d.walk.left() > 0 {
-		rejected = malformed("payload", fmt.Sprintf("%d bytes after the map", d.walk.left()), "one msgpack map")
+	if rejected == nil && d.walk.Left() > 0 {
+		rejected = malformed("payload", fmt.Sprintf("%d bytes after the map", d.walk.Left()), "one msgpack map")
 	}
 	if rejected == nil {
 		rejected = d.complete(&record, seen, sequence)

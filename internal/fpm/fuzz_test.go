@@ -34,9 +34,9 @@ func assertInvariants(t testing.TB, record *Record) {
 
 	// Payload walks without an error, from end to end.
 	var w walker
-	w.reset(record.Payload)
+	w.Reset(record.Payload)
 	require.Nil(t, w.skip(1))
-	require.Zero(t, w.left())
+	require.Zero(t, w.Left())
 }
 
 func TestRecordInvariants(t *testing.T) {

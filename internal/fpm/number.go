@@ -7,30 +7,19 @@ import (
 	"math"
 	"strconv"
 
-	"github.com/vmihailenco/msgpack/v5/msgpcode"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/msgpack"
 )
 
 // integer reads an int of any width that fits pdata.
 func (w *walker) integer() (int64, *RejectError) {
-	if rejected := w.expect(kindInt); rejected != nil {
+	if rejected := w.expect(msgpack.Int); rejected != nil {
 		return 0, rejected
 	}
-	code := w.code()
-	switch {
-	case msgpcode.IsFixedNum(code):
-		return int64(int8(code)), nil
-	case code <= msgpcode.Uint64:
-		value, rejected := w.unsigned(1 << (code - msgpcode.Uint8))
-		if rejected == nil && value > math.MaxInt64 {
-			rejected = outOfRange("", value)
-		}
-		return int64(value), rejected
-	default:
-		size := 1 << (code - msgpcode.Int8)
-		value, rejected := w.unsigned(size)
-		unused := 64 - 8*size
-		return int64(value<<unused) >> unused, rejected
+	value, err := w.Int()
+	if err != nil {
+		return 0, w.failed(err)
 	}
+	return value, nil
 }
 
 // count reads an int that may not be negative.
@@ -42,19 +31,6 @@ func (w *walker) count() (int64, *RejectError) {
 	return value, rejected
 }
 
-// float reads a float of either width. The caller has seen that one comes.
-func (w *walker) float() (float64, *RejectError) {
-	if w.code() == msgpcode.Float {
-		bits, rejected := w.unsigned(4)
-		return float64(math.Float32frombits(uint32(bits))), rejected
-	}
-	bits, rejected := w.unsigned(8)
-	return math.Float64frombits(bits), rejected
-}
-
-// boolean reads a boolean. The caller has seen that one comes.
-func (w *walker) boolean() bool { return w.code() == msgpcode.True }
-
 // measure reads a finite number that may not be negative: publishers put ints
 // into fields that are declared float.
 func (w *walker) measure() (float64, *RejectError) {
@@ -64,12 +40,15 @@ func (w *walker) measure() (float64, *RejectError) {
 	}
 	var value float64
 	switch got {
-	case kindInt:
+	case msgpack.Int:
 		var whole int64
 		whole, rejected = w.integer()
 		value = float64(whole)
-	case kindFloat:
-		value, rejected = w.float()
+	case msgpack.Float:
+		var err error
+		if value, err = w.Float(); err != nil {
+			return 0, w.failed(err)
+		}
 	default:
 		return 0, unexpected(w.describe(got), "a number")
 	}

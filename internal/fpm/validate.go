@@ -7,6 +7,8 @@ import (
 	"strconv"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/msgpack"
 )
 
 // Checked is what ValidateBody found in a log body. Its zero value belongs to
@@ -28,7 +30,7 @@ type Checked struct {
 func ValidateBody(body pcommon.Value) (Checked, error) {
 	var checked Checked
 	if body.Type() != pcommon.ValueTypeMap {
-		return Checked{}, malformed("body", describe(body), kindMap.String())
+		return Checked{}, malformed("body", describe(body), msgpack.Map.String())
 	}
 	if rejected := checked.root(body.Map()); rejected != nil {
 		return Checked{}, rejected
@@ -92,7 +94,7 @@ func (c *Checked) root(body pcommon.Map) *RejectError {
 		return rejected
 	}
 	if workerID.Type() != pcommon.ValueTypeStr {
-		return malformed(keyWorkerID, describe(workerID), kindString.String())
+		return malformed(keyWorkerID, describe(workerID), msgpack.String.String())
 	}
 	c.WorkerID = workerID.Str()
 	if rejected = checkText(keyWorkerID, c.WorkerID); rejected != nil {
@@ -131,7 +133,7 @@ const groupVariances = sawVarPrefillLength | sawVarDecodeKVTokens
 // variances that it lacks.
 func checkGroup(name string, value pcommon.Value) (absent int, rejected *RejectError) {
 	if value.Type() != pcommon.ValueTypeMap {
-		return 0, malformed(name, describe(value), kindMap.String())
+		return 0, malformed(name, describe(value), msgpack.Map.String())
 	}
 	seen := 0
 	for key, value := range value.Map().All() {

@@ -10,6 +10,8 @@ import (
 	"unicode/utf8"
 
 	"go.opentelemetry.io/collector/pdata/pcommon"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/msgpack"
 )
 
 // checkUnknown checks a key that is none of version 1, and everything below
@@ -66,7 +68,7 @@ func checkText(field, text string) *RejectError {
 
 func checkInt(field string, value pcommon.Value) (int64, *RejectError) {
 	if value.Type() != pcommon.ValueTypeInt {
-		return 0, malformed(field, describe(value), kindInt.String())
+		return 0, malformed(field, describe(value), msgpack.Int.String())
 	}
 	return value.Int(), nil
 }
@@ -112,13 +114,13 @@ func describe(value pcommon.Value) string {
 	case pcommon.ValueTypeInt:
 		return "the integer " + strconv.FormatInt(value.Int(), 10)
 	case pcommon.ValueTypeBytes:
-		return kindBin.String()
+		return msgpack.Bin.String()
 	case pcommon.ValueTypeSlice:
-		return kindArray.String()
+		return msgpack.Array.String()
 	case pcommon.ValueTypeMap:
-		return kindMap.String()
+		return msgpack.Map.String()
 	default:
-		return kindNil.String()
+		return msgpack.Nil.String()
 	}
 }
 

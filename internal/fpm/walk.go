@@ -4,11 +4,12 @@
 package fpm
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"unicode/utf8"
 
-	"github.com/vmihailenco/msgpack/v5/msgpcode"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/msgpack"
 )
 
 // Limits on what a payload may hold beside its size.
@@ -24,93 +25,59 @@ const (
 	maxIdentityBytes = 4096
 )
 
-// walker reads one msgpack value after the other from a payload, by the format's
-// specification (github.com/msgpack/msgpack, spec.md).
-//
-// It is not the msgpack library's decoder, which reads each byte through two
-// interfaces: that took 1.2 of the 4 µs that decoding a message and writing its
-// body cost. The library is what the tests compare it with.
+// walker reads a payload and rejects what may not be where it is.
 //
 // Strings it returns alias the payload. Its errors have no Field yet: who
 // knows the key that was being read adds it (RejectError.under). The zero
-// walker is ready for reset.
+// walker is ready for Reset.
 type walker struct {
-	payload []byte
-	at      int // where the next value begins, at most len(payload)
+	msgpack.Reader
 }
 
-func (w *walker) reset(payload []byte) { w.payload, w.at = payload, 0 }
-
-// left is the number of bytes not read yet.
-func (w *walker) left() int { return len(w.payload) - w.at }
-
-// peek tells what comes next.
-func (w *walker) peek() (kind, *RejectError) {
-	if w.at == len(w.payload) {
-		return kindInvalid, w.cutShort()
+// peek tells what comes next, of which there must be something.
+func (w *walker) peek() (msgpack.Kind, *RejectError) {
+	got := w.Peek()
+	if got == msgpack.End {
+		return got, w.failed(msgpack.ErrCutShort)
 	}
-	return kinds[w.payload[w.at]], nil
+	return got, nil
 }
 
-// expect is peek for one allowed kind.
-func (w *walker) expect(want kind) *RejectError {
+// expect says what is wrong when something else than want comes next.
+func (w *walker) expect(want msgpack.Kind) *RejectError {
+	if w.Peek() == want {
+		return nil
+	}
 	got, rejected := w.peek()
 	if rejected != nil {
 		return rejected
 	}
-	if got != want {
-		return unexpected(w.describe(got), want.String())
-	}
-	return nil
+	return unexpected(w.describe(got), want.String())
 }
 
-// code reads the byte that a value begins with. The caller has peeked at it.
-func (w *walker) code() byte {
-	code := w.payload[w.at]
-	w.at++
-	return code
-}
-
-// unsigned reads a big-endian number of 1, 2, 4 or 8 bytes.
-func (w *walker) unsigned(size int) (uint64, *RejectError) {
-	if size > w.left() {
-		return 0, w.cutShort()
+// failed makes the reader's error a rejection.
+func (w *walker) failed(err error) *RejectError {
+	if large, ok := errors.AsType[msgpack.RangeError](err); ok {
+		return outOfRange("", uint64(large))
 	}
-	var value uint64
-	for _, b := range w.payload[w.at : w.at+size] {
-		value = value<<8 | uint64(b)
-	}
-	w.at += size
-	return value, nil
-}
-
-// length reads the announced length of a string, an array or a map. The code
-// byte has fixed bits of it, or says by its distance from the first code with a
-// length of its own how many bytes the length has: first, twice, four times.
-func (w *walker) length(fixed, mask, first byte, firstSize int) (int, *RejectError) {
-	code := w.code()
-	if code&^mask == fixed {
-		return int(code & mask), nil
-	}
-	n, rejected := w.unsigned(firstSize << (code - first))
-	return int(n), rejected
+	return unexpected(fmt.Sprintf("a payload cut short after %d bytes", len(w.Payload())), "a whole msgpack map")
 }
 
 // describe reads the value that comes next for an error that says it should
 // not be there.
-func (w *walker) describe(got kind) string {
+func (w *walker) describe(got msgpack.Kind) string {
 	switch got {
-	case kindBool:
-		return "the boolean " + strconv.FormatBool(w.boolean())
-	case kindInt:
+	case msgpack.Bool:
+		return "the boolean " + strconv.FormatBool(w.Bool())
+	case msgpack.Int:
 		if value, rejected := w.integer(); rejected == nil {
 			return "the integer " + strconv.FormatInt(value, 10)
 		}
-	case kindFloat:
-		if value, rejected := w.float(); rejected == nil {
+	case msgpack.Float:
+		if value, err := w.Float(); err == nil {
 			return "the float " + formatShort(value)
 		}
-	case kindString:
+	case msgpack.String:
 		if value, rejected := w.text(); rejected == nil {
 			return "the string " + quoteShort(value)
 		}
@@ -119,12 +86,12 @@ func (w *walker) describe(got kind) string {
 }
 
 func (w *walker) mapLen() (int, *RejectError) {
-	if rejected := w.expect(kindMap); rejected != nil {
+	if rejected := w.expect(msgpack.Map); rejected != nil {
 		return 0, rejected
 	}
-	n, rejected := w.length(msgpcode.FixedMapLow, msgpcode.FixedMapMask, msgpcode.Map16, 2)
-	if rejected != nil {
-		return 0, rejected
+	n, err := w.MapLen()
+	if err != nil {
+		return 0, w.failed(err)
 	}
 	if n > maxKeys {
 		return 0, unexpected(fmt.Sprintf("a map of %d keys", n), fmt.Sprintf("at most %d keys", maxKeys))
@@ -132,42 +99,42 @@ func (w *walker) mapLen() (int, *RejectError) {
 	return n, nil
 }
 
-// arrayLen reads the announced length of an array, which says nothing about
-// how many elements really follow: allocate nothing by it.
 func (w *walker) arrayLen() (int, *RejectError) {
-	if rejected := w.expect(kindArray); rejected != nil {
+	if rejected := w.expect(msgpack.Array); rejected != nil {
 		return 0, rejected
 	}
-	return w.length(msgpcode.FixedArrayLow, msgpcode.FixedArrayMask, msgpcode.Array16, 2)
+	n, err := w.ArrayLen()
+	if err != nil {
+		return 0, w.failed(err)
+	}
+	return n, nil
 }
 
 // key reads a map key. The result aliases the payload.
 func (w *walker) key() ([]byte, *RejectError) {
-	got, rejected := w.peek()
-	if rejected != nil {
-		return nil, rejected
-	}
-	if got != kindString {
+	if got := w.Peek(); got != msgpack.String {
+		if got == msgpack.End {
+			return nil, w.failed(msgpack.ErrCutShort)
+		}
 		return nil, unexpected(w.describe(got)+" as a key", "string keys")
 	}
-	return w.text()
+	return w.validText()
 }
 
 // text reads a string and checks that it is UTF-8. The result aliases the
 // payload.
 func (w *walker) text() ([]byte, *RejectError) {
-	if rejected := w.expect(kindString); rejected != nil {
+	if rejected := w.expect(msgpack.String); rejected != nil {
 		return nil, rejected
 	}
-	n, rejected := w.length(msgpcode.FixedStrLow, msgpcode.FixedStrMask, msgpcode.Str8, 1)
-	if rejected != nil {
-		return nil, rejected
+	return w.validText()
+}
+
+func (w *walker) validText() ([]byte, *RejectError) {
+	text, err := w.Text()
+	if err != nil {
+		return nil, w.failed(err)
 	}
-	if n > w.left() {
-		return nil, w.cutShort()
-	}
-	text := w.payload[w.at : w.at+n]
-	w.at += n
 	if !utf8.Valid(text) {
 		return nil, unexpected(quoteShort(text), "UTF-8 text")
 	}
@@ -182,25 +149,29 @@ func (w *walker) skip(depth int) *RejectError {
 	if rejected != nil {
 		return rejected
 	}
-	if (got == kindArray || got == kindMap) && depth > maxDepth {
+	if (got == msgpack.Array || got == msgpack.Map) && depth > maxDepth {
 		return tooDeep("")
 	}
 	switch got {
-	case kindNil, kindBool:
-		w.code()
-	case kindInt:
+	case msgpack.Nil:
+		w.Nil()
+	case msgpack.Bool:
+		w.Bool()
+	case msgpack.Int:
 		_, rejected = w.integer()
-	case kindFloat:
-		_, rejected = w.float()
-	case kindString:
+	case msgpack.Float:
+		if _, err := w.Float(); err != nil {
+			return w.failed(err)
+		}
+	case msgpack.String:
 		_, rejected = w.text()
-	case kindArray:
+	case msgpack.Array:
 		n, rejected := w.arrayLen()
 		for ; n > 0 && rejected == nil; n-- {
 			rejected = w.skip(depth + 1)
 		}
 		return rejected
-	case kindMap:
+	case msgpack.Map:
 		n, rejected := w.mapLen()
 		for ; n > 0 && rejected == nil; n-- {
 			if _, rejected = w.key(); rejected == nil {
@@ -216,8 +187,4 @@ func (w *walker) skip(depth int) *RejectError {
 
 func tooDeep(field string) *RejectError {
 	return malformed(field, fmt.Sprintf("more than %d levels", maxDepth), fmt.Sprintf("at most %d levels of maps and arrays", maxDepth))
-}
-
-func (w *walker) cutShort() *RejectError {
-	return unexpected(fmt.Sprintf("a payload cut short after %d bytes", len(w.payload)), "a whole msgpack map")
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/msgpack"
 )
 
 // Limits on what an event may hold, because a series remembers it.
@@ -69,11 +71,11 @@ var fieldNames = [...]string{"timestamp_ns", "metric", "operation", "value", "la
 // not be called more often than there are events. With a rejection the event has
 // what was read before it.
 func (d *decoder) next() (event, *rejection) {
-	start := d.walk.at()
+	start := d.walk.At()
 	var e event
 	rejected := d.event(&e)
 	if rejected != nil {
-		d.walk.seek(start)
+		d.walk.Seek(start)
 		_ = d.walk.skip(3) // open went over it
 	}
 	return e, rejected
@@ -189,7 +191,7 @@ func (d *decoder) labelMap(labels []label) ([]label, *rejection) {
 		if rejected != nil {
 			return labels, rejected
 		}
-		if got == kindNil {
+		if got == msgpack.Nil {
 			_ = w.skip(4)
 			continue
 		}

@@ -216,5 +216,5 @@ func TestBadEventCostsItselfAlone(t *testing.T) {
 		}
 	}
 	assert.Equal(t, len(bad)+1, good)
-	assert.Zero(t, d.walk.left())
+	assert.Zero(t, d.walk.Left())
 }

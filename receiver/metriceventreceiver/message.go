@@ -6,6 +6,8 @@ package metriceventreceiver
 import (
 	"fmt"
 	"math"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/msgpack"
 )
 
 const (
@@ -84,10 +86,10 @@ func (d *decoder) open(frames [][]byte) (message, *rejection) {
 	if string(frames[0]) != magic {
 		return message{}, malformed("first frame", frames[0], `"tsme1"`)
 	}
-	d.walk.reset(frames[1])
+	d.walk.Reset(frames[1])
 	m, at, rejected := d.root()
-	if rejected == nil && d.walk.left() > 0 {
-		rejected = malformed("", fmt.Sprintf("%d bytes after the map", d.walk.left()), "one msgpack map")
+	if rejected == nil && d.walk.Left() > 0 {
+		rejected = malformed("", fmt.Sprintf("%d bytes after the map", d.walk.Left()), "one msgpack map")
 	}
 	if rejected != nil {
 		if rejected.field == "" {
@@ -95,7 +97,7 @@ func (d *decoder) open(frames [][]byte) (message, *rejection) {
 		}
 		return message{}, rejected
 	}
-	d.walk.seek(at)
+	d.walk.Seek(at)
 	_, _ = d.walk.arrayLen() // was read before
 	return m, nil
 }
@@ -103,7 +105,7 @@ func (d *decoder) open(frames [][]byte) (message, *rejection) {
 // release lets go of the message that was opened: a connection may be idle for
 // long after a large one.
 func (d *decoder) release() {
-	d.walk.reset(nil)
+	d.walk.Reset(nil)
 	clear(d.labels[:cap(d.labels)])
 }
 
@@ -123,7 +125,7 @@ func (d *decoder) root() (m message, at int, rejected *rejection) {
 		case keyResource:
 			m.resource, rejected = d.resource()
 		case keyEvents:
-			at = w.at()
+			at = w.At()
 			if m.events, rejected = w.arrayLen(); rejected == nil {
 				rejected = w.skipAll(m.events, 2)
 			}
@@ -190,9 +192,9 @@ func (d *decoder) count(least int64) (int64, *rejection) {
 
 // resource checks the map of resource attributes and returns it as it stands.
 func (d *decoder) resource() ([]byte, *rejection) {
-	start := d.walk.at()
+	start := d.walk.At()
 	rejected := eachAttribute(&d.walk, func(string, any) {})
-	return d.walk.payload[start:d.walk.at()], rejected
+	return d.walk.Payload()[start:d.walk.At()], rejected
 }
 
 // eachAttribute reads a map of resource attributes: names to strings, booleans
@@ -229,18 +231,14 @@ func attributeValue(w *walker) (any, *rejection) {
 		return nil, rejected
 	}
 	switch got {
-	case kindText:
+	case msgpack.String:
 		text, rejected := w.text()
 		return string(text), rejected
-	case kindBool:
-		is, err := w.decoder.DecodeBool()
-		if err != nil {
-			return nil, w.broken(err)
-		}
-		return is, nil
-	case kindInt:
+	case msgpack.Bool:
+		return w.Bool(), nil
+	case msgpack.Int:
 		return w.integer()
-	case kindFloat:
+	case msgpack.Float:
 		value, rejected := w.number()
 		if rejected == nil && !finite(value.float64()) {
 			rejected = malformed("", value, want)

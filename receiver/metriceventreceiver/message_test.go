@@ -169,7 +169,7 @@ func TestReleasedDecoderHoldsNothing(t *testing.T) {
 	}
 	require.NotEmpty(t, d.labels)
 	d.release()
-	assert.Nil(t, d.walk.payload)
+	assert.Nil(t, d.walk.Payload())
 	for _, l := range d.labels[:cap(d.labels)] {
 		assert.Equal(t, label{}, l)
 	}

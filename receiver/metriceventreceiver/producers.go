@@ -84,7 +84,7 @@ func (ps *producers) resource(id string, raw []byte) pcommon.Resource {
 	}
 	if len(raw) > 0 {
 		var w walker
-		w.reset(raw)
+		w.Reset(raw)
 		_ = eachAttribute(&w, func(name string, value any) { attributes[name] = value }) // was checked
 	}
 	attributes[attrServiceInstanceID] = id

@@ -125,6 +125,6 @@ func readOne(t *testing.T, wire any) (event, *rejection) {
 	require.Nil(t, rejected, "%v", rejected)
 	require.Equal(t, 1, m.events)
 	e, rejected := d.next()
-	require.Zero(t, d.walk.left(), "the event is not read to its end")
+	require.Zero(t, d.walk.Left(), "the event is not read to its end")
 	return e, rejected
 }
