@@ -4,7 +4,6 @@
 package benchmark
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -63,7 +62,7 @@ func (c *collected) addStatus(a *Artifact) {
 
 func (c *collected) addTiming(a *Artifact) {
 	timing := a.Root.Get("timing")
-	if at, err := parseTime(timing.Get("completed_at")); err == nil && at.After(c.completedAt) {
+	if at, ok := parseTime(timing.Get("completed_at")); ok && at.After(c.completedAt) {
 		c.completedAt = at
 	}
 	if seconds, ok := timing.Get("benchmark_elapsed_seconds").Float(); ok && seconds >= 0 {
@@ -139,16 +138,17 @@ func (c *collected) addWarmups(a *Artifact) {
 	}
 }
 
-// parseTime reads a time of an artifact. One without a zone is UTC.
-func parseTime(value document.Value) (time.Time, error) {
+// timeLayouts are the ways in which Python writes a time. One without a zone is
+// UTC.
+var timeLayouts = []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999Z07:00", "2006-01-02 15:04:05.999999999"}
+
+// parseTime reads a time of an artifact.
+func parseTime(value document.Value) (at time.Time, ok bool) {
 	text, _ := value.Text()
-	at, err := time.Parse(time.RFC3339Nano, text)
-	if err != nil {
-		at, err = time.ParseInLocation("2006-01-02T15:04:05.999999999", text, time.UTC)
+	for _, layout := range timeLayouts {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at, at.Year() >= 1970 && at.Year() <= 2200 // pdata holds 64 bits of nanoseconds
+		}
 	}
-	// pdata holds 64 bits of nanoseconds.
-	if err == nil && (at.Year() < 1970 || at.Year() > 2200) {
-		err = fmt.Errorf("year %d", at.Year())
-	}
-	return at, err
+	return time.Time{}, false
 }

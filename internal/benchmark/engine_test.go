@@ -144,7 +144,7 @@ func TestEngineEvidence(t *testing.T) {
 			assert.Equal(t, test.observed, observed)
 			// The probe says nothing of what the engine believed at start.
 			graph := got.Engine.Block.Get("graph")
-			assert.Equal(t, `{"cudagraph_mode":"FULL","cudagraph_capture_sizes":[1,2,4,8,16,32],"resolution":"pre_resolution"}`, graph.Short())
+			assert.JSONEq(t, `{"cudagraph_mode":"FULL","cudagraph_capture_sizes":[1,2,4,8,16,32],"resolution":"pre_resolution"}`, graph.Short())
 		})
 	}
 }

@@ -6,6 +6,7 @@ package benchmark
 import (
 	"fmt"
 	"iter"
+	"strconv"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/benchmark/document"
 )
@@ -162,7 +163,7 @@ func checkGroupRanks(c *Checker, g *group, r *report) {
 	count := 0
 	for i, result := range results.Items() {
 		if !r.holds(isInt(result.Get("dp_rank"), int64(i))) {
-			r.violated(fmt.Sprintf("iteration_groups.rank_results.%d.dp_rank", i), fmt.Sprint(i), result.Get("dp_rank").Short())
+			r.violated(fmt.Sprintf("iteration_groups.rank_results.%d.dp_rank", i), strconv.Itoa(i), result.Get("dp_rank").Short())
 			return
 		}
 		count++

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strconv"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/benchmark/document"
 )
@@ -80,7 +81,7 @@ func checkMergedResults(_ *Checker, a *Artifact, r *report) {
 				return
 			}
 			if !r.holds(got.rank == want.rank) {
-				r.violated("results.point.dp_rank", fmt.Sprint(want.rank), got.point.Get("dp_rank").Short())
+				r.violated("results.point.dp_rank", strconv.Itoa(want.rank), got.point.Get("dp_rank").Short())
 				return
 			}
 			differences := Differences("results.point", want.point, got.point, func(field string) bool { return field == "results.point.dp_rank" })

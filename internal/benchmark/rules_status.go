@@ -114,7 +114,7 @@ func checkCoverage(_ *Checker, a *Artifact, r *report) {
 	}
 	expected, completed, skippedPoints := counts[0], counts[1], counts[2]
 	if !r.holds(completed <= expected && skippedPoints <= expected-completed) {
-		r.violated("coverage.completed_points", fmt.Sprintf("at most %d with %d skipped", expected, skippedPoints), fmt.Sprint(completed))
+		r.violated("coverage.completed_points", fmt.Sprintf("at most %d with %d skipped", expected, skippedPoints), strconv.FormatInt(completed, 10))
 	}
 	for _, list := range []struct {
 		key      string

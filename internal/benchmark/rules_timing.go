@@ -15,8 +15,8 @@ func checkTimingValues(_ *Checker, a *Artifact, r *report) {
 	}
 	timing := a.Root.Get("timing")
 	for _, key := range []string{"started_at", "completed_at"} {
-		_, err := parseTime(timing.Get(key))
-		r.is(err == nil, "timing."+key, "a time such as 2026-09-19T12:00:00Z", timing.Get(key))
+		// Whether it is a time that can be read is no rule of the merger.
+		r.is(isText(timing.Get(key)), "timing."+key, "a time", timing.Get(key))
 	}
 	for _, key := range []string{"benchmark_elapsed_seconds", "measured_iteration_seconds"} {
 		seconds, ok := timing.Get(key).Float()

@@ -257,3 +257,30 @@ func TestViolationsAreBounded(t *testing.T) {
 		}
 	}
 }
+
+// A time is read in the ways that Python writes it; one that cannot be read is
+// unknown, and no violation.
+func TestCompletionTime(t *testing.T) {
+	want := time.Date(2026, 9, 19, 12, 0, 11, 500_000_000, time.UTC)
+	for text, known := range map[string]bool{
+		"2026-09-19T12:00:11.500000+00:00": true,
+		"2026-09-19T14:00:11.5+02:00":      true,
+		"2026-09-19T12:00:11.500Z":         true,
+		"2026-09-19T12:00:11.500000":       true,
+		"2026-09-19 12:00:11.500000":       true,
+		"2026-09-19 12:00:11.500000+00:00": true,
+		"yesterday":                        false,
+		"9999-12-31T23:59:59Z":             false,
+		"0001-01-01T00:00:00Z":             false,
+	} {
+		run := benchmarktest.New(benchmarktest.Options{})
+		run.Each(func(file *object) { file.Set("timing.completed_at", text) })
+		got := check(t, run)
+		assert.True(t, got.Valid, texts(got))
+		if known {
+			assert.True(t, got.CompletedAt.Equal(want), text)
+		} else {
+			assert.True(t, got.CompletedAt.IsZero(), text)
+		}
+	}
+}

@@ -6,6 +6,7 @@ package benchmark
 import (
 	"fmt"
 	"strconv"
+	"strings"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/benchmark/document"
 )
@@ -65,14 +66,11 @@ func (v *Violation) String() string {
 }
 
 func joinRanks(ranks []int) string {
-	text := ""
+	texts := make([]string, len(ranks))
 	for i, rank := range ranks {
-		if i > 0 {
-			text += ", "
-		}
-		text += fmt.Sprint(rank)
+		texts[i] = strconv.Itoa(rank)
 	}
-	return text
+	return strings.Join(texts, ", ")
 }
 
 // report collects what one rule finds in one place.

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"go.opentelemetry.io/collector/component"
@@ -74,7 +75,7 @@ func (c *Config) Validate() error {
 		problems.add("incomplete_after", c.IncompleteAfter.String(), fmt.Sprintf("at least settle (%s)", c.Settle))
 	}
 	if c.MaxFileBytes < 1 || c.MaxFileBytes > document.MaxBytes {
-		problems.add("max_file_bytes", fmt.Sprint(c.MaxFileBytes), fmt.Sprintf("1 to %d", document.MaxBytes))
+		problems.add("max_file_bytes", strconv.FormatInt(c.MaxFileBytes, 10), fmt.Sprintf("1 to %d", document.MaxBytes))
 	}
 	problems.name("namespace", c.Namespace)
 	problems.name("component", c.Component)

@@ -18,7 +18,7 @@ import (
 // largeGrid needs several batches of both signals.
 func largeGrid() []benchmarktest.Point {
 	var grid []benchmarktest.Point
-	for i := range 400 {
+	for i := range 260 {
 		p := benchmarktest.StandardPoints()[0]
 		p.Prefill += i
 		p.Capture += i
@@ -62,14 +62,14 @@ func TestRefusedForNow(t *testing.T) {
 		})
 		g.start()
 		assert.Len(t, g.metrics.all(), 1)
-		assert.Len(t, events(g.logs.records(), "point"), 800, "logs do not wait")
+		assert.Len(t, events(g.logs.records(), "point"), 520, "logs do not wait")
 		assert.Empty(t, g.counts("runs"))
 		assert.Equal(t, componentstatus.StatusRecoverableError, g.host.statuses()[0])
 		g.pass(5 * time.Minute)
 		assert.Equal(t, counts{"valid": 1}, g.counts("runs"))
 		assert.Equal(t, componentstatus.StatusOK, g.host.statuses()[len(g.host.statuses())-1])
 		g.stop()
-		g.once(800)
+		g.once(520)
 		assert.Equal(t, 3+5, g.metrics.tries, "the run, two of points, five refusals")
 	})
 }
@@ -88,7 +88,7 @@ func TestLogsRefusedForNow(t *testing.T) {
 		g.pass(time.Hour)
 		g.stop()
 		assert.Equal(t, counts{"valid": 1}, g.counts("runs"))
-		g.once(800)
+		g.once(520)
 	})
 }
 
@@ -109,7 +109,7 @@ func TestViolatedRunRefusedForNow(t *testing.T) {
 		g.pass(time.Hour)
 		g.stop()
 		assert.Equal(t, counts{"invalid": 1}, g.counts("runs"))
-		g.once(800)
+		g.once(520)
 	})
 }
 
@@ -128,9 +128,9 @@ func TestRefusedForGood(t *testing.T) {
 		g.pass(time.Hour)
 		g.stop()
 		assert.Equal(t, counts{"refused": 1}, g.counts("runs"))
-		assert.Len(t, named(g.metrics.points(), "fpm.benchmark.step.duration"), 300)
+		assert.Len(t, named(g.metrics.points(), "fpm.benchmark.step.duration"), 20)
 		assert.Equal(t, 3, g.metrics.tries)
-		assert.Len(t, events(g.logs.records(), "point"), 800)
+		assert.Len(t, events(g.logs.records(), "point"), 520)
 	})
 }
 

@@ -45,6 +45,8 @@ type benchmarkReceiver struct {
 	followed map[string]string
 	// unreadable are the files that the status names.
 	unreadable map[string]bool
+	// unasked are the files that wait for the storage to answer.
+	unasked map[string]*trackedFile
 	// beyond is how many files were left out, as they are more than maxFiles.
 	beyond, maxFiles int
 
@@ -65,6 +67,7 @@ func newReceiver(config *Config, settings receiver.Settings, forget func()) *ben
 		delivered:  newDelivered(),
 		followed:   make(map[string]string),
 		unreadable: make(map[string]bool),
+		unasked:    make(map[string]*trackedFile),
 		maxFiles:   maxFiles,
 	}
 }

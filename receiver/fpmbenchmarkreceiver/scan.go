@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -64,6 +65,7 @@ func (r *benchmarkReceiver) scan(ctx context.Context, now time.Time) {
 			r.readable(path)
 		}
 	}
+	maps.DeleteFunc(r.unasked, func(path string, _ *trackedFile) bool { return !present[path] })
 }
 
 // readable ends the trouble that a file was.
@@ -111,6 +113,10 @@ func (r *benchmarkReceiver) look(ctx context.Context, path string, now time.Time
 	if err == nil && r.tracker.known(path, info) {
 		return
 	}
+	if waiting, ok := r.unasked[path]; ok && err == nil && sameVersion(waiting.info, info) {
+		r.admit(ctx, waiting.header, info, now)
+		return
+	}
 	a, read, err := load.File(path, r.config.MaxFileBytes)
 	if read == nil {
 		read = info
@@ -127,24 +133,31 @@ func (r *benchmarkReceiver) look(ctx context.Context, path string, now time.Time
 		r.reject(path, read, strangeSidecar(a, run))
 		return
 	}
-	h := newHeader(a)
+	r.admit(ctx, newHeader(a), read, now)
+}
+
+// admit adds an artifact to its run, unless that was delivered. When the storage
+// cannot say, the artifact waits for the next scan, without being read again.
+func (r *benchmarkReceiver) admit(ctx context.Context, h *header, info fs.FileInfo, now time.Time) {
 	delivered, err := r.delivered.has(ctx, h.run)
 	if err != nil {
+		r.unasked[h.path] = &trackedFile{info: info, header: h}
 		r.status.set("asking", fmt.Errorf("storage: %w", err))
 		r.warn("storage", "get", "Cannot ask the storage whether a run was delivered; trying again", zap.Error(err))
 		return
 	}
+	delete(r.unasked, h.path)
 	r.status.set("asking", nil)
 	if delivered {
-		r.lose(r.tracker.ignore(path, read))
+		r.lose(r.tracker.ignore(h.path, info))
 		r.ledger.file(fileIgnored)
 		return
 	}
-	result, lost := r.tracker.take(h, read, now)
+	result, lost := r.tracker.take(h, info, now)
 	r.lose(lost)
 	r.ledger.file(result)
-	r.logger.Debug("Benchmark artifact", zap.String("file", path), zap.String("outcome", string(result)),
-		zap.Stringer("kind", a.Kind), zap.String("run_id", a.RunID), zap.Int("dp_rank", a.Rank))
+	r.logger.Debug("Benchmark artifact", zap.String("file", h.path), zap.String("outcome", string(result)),
+		zap.Stringer("kind", h.kind), zap.String("run_id", h.run), zap.Int("dp_rank", h.rank))
 }
 
 func newHeader(a *benchmark.Artifact) *header {

@@ -43,7 +43,7 @@ func TestWaitsForTheSidecar(t *testing.T) {
 				g.start()
 				begin := time.Now()
 				for passed := time.Second; passed <= 2*time.Minute; passed += time.Second {
-					g.pass(begin.Add(passed).Sub(time.Now()))
+					g.pass(time.Until(begin.Add(passed)))
 					if passed == test.sidecarAfter {
 						g.write(benchmarktest.SidecarName, files[benchmarktest.SidecarName])
 					}

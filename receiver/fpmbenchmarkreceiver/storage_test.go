@@ -8,6 +8,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -132,9 +133,19 @@ func TestStorageThatIsNone(t *testing.T) {
 type fakeStorage struct {
 	component.StartFunc
 	component.ShutdownFunc
-	err, getErr, setErr error
-	closed              bool
-	values              map[string][]byte
+	err    error
+	closed bool
+
+	mu             sync.Mutex
+	getErr, setErr error
+	values         map[string][]byte
+}
+
+// fail makes Get and Set fail from now on, or not.
+func (s *fakeStorage) fail(getErr, setErr error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.getErr, s.setErr = getErr, setErr
 }
 
 func (s *fakeStorage) GetClient(context.Context, component.Kind, component.ID, string) (storage.Client, error) {
@@ -142,10 +153,14 @@ func (s *fakeStorage) GetClient(context.Context, component.Kind, component.ID, s
 }
 
 func (s *fakeStorage) Get(_ context.Context, key string) ([]byte, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	return s.values[key], s.getErr
 }
 
 func (s *fakeStorage) Set(_ context.Context, key string, value []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if s.setErr == nil {
 		s.values[key] = value
 	}
@@ -171,13 +186,16 @@ func TestStorageThatCannotBeRead(t *testing.T) {
 		g.pass(time.Hour)
 		assert.Empty(t, g.counts("runs"))
 		assert.Empty(t, g.counts("files"))
+		r := g.receivers[0].(*benchmarkReceiver)
+		assert.Len(t, r.unasked, 4, "read once")
 		assert.Equal(t, componentstatus.StatusRecoverableError, g.host.statuses()[0])
-		fake.getErr = nil
+		fake.fail(nil, nil)
 		g.pass(time.Minute)
 		g.stop()
 		assert.Equal(t, counts{"valid": 1}, g.counts("runs"))
 		assert.Equal(t, componentstatus.StatusOK, g.host.statuses()[len(g.host.statuses())-1])
 		assert.True(t, fake.closed)
+		assert.Empty(t, r.unasked)
 		assert.Contains(t, fake.values, "delivered/3f6a0c1e9b2d4e7f8a5b6c7d8e9f0a1b")
 	})
 }
@@ -195,7 +213,7 @@ func TestStorageThatCannotBeWritten(t *testing.T) {
 		assert.Equal(t, counts{"valid": 1}, g.counts("runs"), "once while it runs")
 		assert.Equal(t, componentstatus.StatusRecoverableError, g.host.statuses()[0])
 		assert.NotZero(t, g.lines.FilterMessageSnippet("after a restart they are delivered again").Len())
-		fake.setErr = nil
+		fake.fail(nil, nil)
 		g.pass(time.Minute)
 		g.stop()
 		assert.Len(t, fake.values, 1)

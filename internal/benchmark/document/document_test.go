@@ -231,7 +231,12 @@ func TestDetach(t *testing.T) {
 
 func TestShort(t *testing.T) {
 	assert.Equal(t, "absent", Value{}.Short())
-	assert.Equal(t, `{"a b":[1,"\" x"]}`, parse(t, "{ \"a b\" : [ 1 ,\n\"\\\" x\" ] }").Short())
+	for text, want := range map[string]string{
+		"{ \"a b\" : [ 1 ,\n\"\\\" x\" ] }": `{"a b":[1,"\" x"]}`,
+		" true ":                            `true`,
+	} {
+		assert.Equal(t, want, parse(t, text).Short())
+	}
 	long := parse(t, `"`+strings.Repeat("é", 200)+`"`).Short()
 	assert.Equal(t, `"`+strings.Repeat("é", 59)+"…", long)
 	deep := parse(t, "["+strings.Repeat(" ", 10_000)+"1]").Short()
