@@ -136,16 +136,6 @@ var Rules = []Rule{
 	{Name: "merged_engine", Compares: "merged `engine.parallel.data_parallel_rank` is null", Needs: needsMerged, Reference: "merged file", file: checkMergedEngine},
 }
 
-// FindRule gives the rule of a name, nil when there is none.
-func FindRule(name string) *Rule {
-	for i := range Rules {
-		if Rules[i].Name == name {
-			return &Rules[i]
-		}
-	}
-	return nil
-}
-
 // RulesTable is Rules as the Markdown table of the READMEs.
 func RulesTable() string {
 	var text strings.Builder

@@ -15,7 +15,7 @@ func checkStatus(_ *Checker, a *Artifact, r *report) {
 	if !r.holds(status == StatusComplete || status == StatusPartial) {
 		actual := strconv.Quote(status)
 		if failure, ok := a.Root.Get("error").Text(); ok && status == StatusFailed {
-			actual += fmt.Sprintf(" with error %q", cut(failure))
+			actual += fmt.Sprintf(" with error %q", failure)
 		}
 		r.violated("status", `"complete" or "partial"`, actual)
 	}
@@ -142,18 +142,4 @@ func checkCoverageEqual(c *Checker, a *Artifact, r *report) {
 	if a != c.reference && a.Kind == Rank && c.reference.Kind == Rank {
 		r.same("coverage", c.reference.Root.Get("coverage"), a.Root.Get("coverage"))
 	}
-}
-
-// cut shortens text for a message.
-func cut(text string) string {
-	const most = 200
-	if len(text) <= most {
-		return text
-	}
-	for i := range text {
-		if i > most-4 {
-			return text[:i] + "…"
-		}
-	}
-	return text
 }

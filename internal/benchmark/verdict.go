@@ -45,9 +45,9 @@ type Violation struct {
 	Ranks []int
 	// BenchmarkID is the point's; 0 when it is the run.
 	BenchmarkID int64
-	// Field is the key of Actual, dotted.
-	Field string
-	// Expected and Actual are the two values, as text, cut when long.
+	// Field is the key of Actual, dotted, Expected and Actual the two values as
+	// text; each is cut when it is long.
+	Field            string
 	Expected, Actual string
 }
 
@@ -107,7 +107,7 @@ func (r *report) violated(field, expected, actual string) {
 	}
 	r.checker.violations = append(r.checker.violations, Violation{
 		Rule: outcome.Rule, File: r.file, Ranks: r.ranks, BenchmarkID: r.id,
-		Field: field, Expected: expected, Actual: actual,
+		Field: cut(field), Expected: cut(expected), Actual: cut(actual),
 	})
 }
 
@@ -130,4 +130,13 @@ func (r *report) is(ok bool, field, want string, actual document.Value) {
 	if !r.holds(ok) {
 		r.violated(field, want, actual.Short())
 	}
+}
+
+// cut shortens text for a message.
+func cut(text string) string {
+	const most = 400
+	if len(text) <= most {
+		return text
+	}
+	return strings.ToValidUTF8(text[:most], "") + "…"
 }

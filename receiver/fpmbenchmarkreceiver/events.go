@@ -112,7 +112,7 @@ func violationEvent(record plog.LogRecord, v *benchmark.Violation) {
 	if v.BenchmarkID != 0 {
 		attributes.PutInt("fpm.benchmark.id", v.BenchmarkID)
 	}
-	attributes.PutStr("fpm.benchmark.field", shortAttribute(v.Field))
+	attributes.PutStr("fpm.benchmark.field", v.Field)
 	attributes.PutStr("fpm.benchmark.expected", v.Expected)
 	attributes.PutStr("fpm.benchmark.actual", v.Actual)
 }
@@ -151,7 +151,7 @@ func (s *source) engineEvent(record plog.LogRecord) {
 func putProbe(record plog.LogRecord, body pcommon.Map, probe *benchmark.Probe) {
 	attributes := record.Attributes()
 	attributes.PutBool(postRunEvidence, probe.Scope != "")
-	attributes.PutStr(engineAttribute+"resolution", probe.Resolution)
+	attributes.PutStr(engineAttribute+"resolution", short(probe.Resolution))
 	putResolved(attributes, probe)
 
 	putValue(body.PutEmpty("resolved"), probe.Resolved)

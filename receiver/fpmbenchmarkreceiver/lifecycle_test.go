@@ -143,3 +143,33 @@ func TestShutdownWhileRefused(t *testing.T) {
 		g.once(10)
 	})
 }
+
+// deaf is a consumer that does not hear that the time is over.
+type deaf struct {
+	consumertest.Consumer
+	release chan struct{}
+}
+
+func (*deaf) Capabilities() consumer.Capabilities { return consumer.Capabilities{} }
+
+func (d *deaf) ConsumeLogs(context.Context, plog.Logs) error {
+	<-d.release
+	return nil
+}
+
+func TestShutdownWithAConsumerThatHangs(t *testing.T) {
+	inBubble(t, func(t *testing.T, folder string) {
+		benchmarktest.New(benchmarktest.Options{}).Write(t, folder)
+		g := newRig(t, folder)
+		hang := &deaf{release: make(chan struct{})}
+		r, err := NewFactory().CreateLogs(t.Context(), g.settings(), g.config, hang)
+		require.NoError(t, err)
+		require.NoError(t, r.Start(t.Context(), componenttest.NewNopHost()))
+		synctest.Wait()
+		began := time.Now()
+		require.ErrorIs(t, r.Shutdown(context.Background()), errHanging)
+		assert.Equal(t, shutdownTimeout, time.Since(began))
+		close(hang.release)
+		synctest.Wait()
+	})
+}

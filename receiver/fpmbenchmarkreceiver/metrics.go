@@ -152,8 +152,8 @@ func wholeOf(value *int64) (float64, bool) {
 	return float64(*value), true
 }
 
-// MetricsTable is the table of metrics in the README.
-func MetricsTable() string {
+// metricsTable is the table of metrics in the README.
+func metricsTable() string {
 	var text strings.Builder
 	text.WriteString("| metric | unit | meaning |\n|---|---|---|\n")
 	row := func(g *gauge) {

@@ -4,8 +4,10 @@
 package fpmbenchmarkreceiver
 
 import (
+	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -226,5 +228,37 @@ func TestPointTwice(t *testing.T) {
 		g := deliver(t, folder, run)
 		assert.Len(t, named(g.metrics.points(), "fpm.benchmark.step.duration"), 5)
 		assert.Len(t, events(g.logs.records(), "point"), 6, "events have both")
+	})
+}
+
+// Attributes stay short and few, whatever the file says.
+func TestAttributesAreBounded(t *testing.T) {
+	inBubble(t, func(t *testing.T, folder string) {
+		long := strings.Repeat("é", 100_000)
+		run := benchmarktest.New(benchmarktest.Options{WorkerID: long, Ranks: 1})
+		run.Each(func(file *benchmarktest.Object) {
+			for _, path := range []string{"grid_digest", "engine.model.model", "stop_reason", "iteration_groups.0.point.point_type", "iteration_groups.1.point.expected_cudagraph_mode"} {
+				file.Set(path, long)
+			}
+			file.Set(long, long)
+			for i := range 1000 {
+				file.Set(fmt.Sprintf("engine.model.field%d", i), i)
+			}
+		})
+		run.Sidecar.Set("merged.resolution", long)
+		run.Sidecar.Set("ranks.0.attention.backend_resolved", long)
+		g := deliver(t, folder, run)
+		assert.Equal(t, counts{"invalid": 1}, g.counts("runs"))
+		for _, p := range g.metrics.points() {
+			assert.Less(t, len(p.resource), 150)
+			assert.Less(t, len(fmt.Sprint(p.resource)), 20_000)
+			assert.Less(t, len(fmt.Sprint(p.attributes)), 4_000)
+		}
+		for _, record := range g.logs.records() {
+			assert.Less(t, len(fmt.Sprint(record.Attributes().AsRaw())), 8_000, record.EventName())
+			if record.EventName() == "fpm.benchmark.violation" {
+				assert.Less(t, len(record.Body().Str()), 2_000)
+			}
+		}
 	})
 }

@@ -23,7 +23,7 @@ func TestReadmeTables(t *testing.T) {
 	text, err := os.ReadFile("README.md")
 	require.NoError(t, err)
 	want := string(text)
-	for name, table := range map[string]string{"rules": benchmark.RulesTable(), "metrics": MetricsTable()} {
+	for name, table := range map[string]string{"rules": benchmark.RulesTable(), "metrics": metricsTable()} {
 		begin, end := "<!-- "+name+", generated: begin -->\n", "<!-- "+name+", generated: end -->"
 		before, rest, ok := strings.Cut(want, begin)
 		require.True(t, ok, name)

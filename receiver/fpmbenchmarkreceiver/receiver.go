@@ -5,6 +5,7 @@ package fpmbenchmarkreceiver
 
 import (
 	"context"
+	"errors"
 	"os"
 	"sync"
 	"time"
@@ -146,6 +147,9 @@ const (
 	settleTime = 500 * time.Millisecond
 )
 
+// errHanging is the error of a Shutdown that left a consumer behind.
+var errHanging = errors.New("a consumer did not return before the end of shutdown; the run it holds is delivered after the next start")
+
 // Shutdown implements component.Component. A delivery that is under way is
 // finished, within the deadline of ctx or shutdownTimeout; what is not delivered
 // by then is delivered after the next start.
@@ -165,14 +169,29 @@ func (r *benchmarkReceiver) stop(ctx context.Context) error {
 	if deadline, ok := ctx.Deadline(); ok {
 		left = min(left, time.Until(deadline))
 	}
-	timer := time.AfterFunc(left-min(settleTime, left/10), r.cancel)
-	defer timer.Stop()
-	stop := context.AfterFunc(ctx, r.cancel)
-	defer stop()
-	r.running.Wait()
+	settle := min(settleTime, left/10)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.running.Wait()
+	}()
+	err := errHanging
+	select {
+	case <-done:
+		err = nil
+	case <-time.After(left - settle):
+	case <-ctx.Done():
+	}
 	r.cancel()
+	if err != nil {
+		select {
+		case <-done:
+			err = nil
+		case <-time.After(max(settle, settleTime/10)):
+		}
+	}
 	r.ledger.counters.Shutdown()
-	return r.delivered.close(context.WithoutCancel(ctx))
+	return errors.Join(err, r.delivered.close(context.WithoutCancel(ctx)))
 }
 
 // warn logs at most one line a source, reason and ten seconds.

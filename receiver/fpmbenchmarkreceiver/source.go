@@ -49,8 +49,8 @@ func fillResource(attributes pcommon.Map, config *Config, hostname string, run *
 	}
 	attributes.PutStr("service.namespace", config.Namespace)
 	attributes.PutStr("service.name", config.Component)
-	attributes.PutStr("service.instance.id", instance)
-	attributes.PutStr("fpm.worker_id", run.WorkerID)
+	attributes.PutStr("service.instance.id", short(instance))
+	attributes.PutStr("fpm.worker_id", short(run.WorkerID))
 	putGiven(attributes, "fpm.benchmark.run_id", run.ID)
 	putGiven(attributes, "fpm.benchmark.grid_digest", run.GridDigest)
 	attributes.PutStr("fpm.benchmark.status", run.Status)
@@ -59,10 +59,13 @@ func fillResource(attributes pcommon.Map, config *Config, hostname string, run *
 		if count++; count > maxIdentity {
 			break
 		}
-		putValue(attributes.PutEmpty(engineAttribute+field), value)
+		to := attributes.PutEmpty(short(engineAttribute + field))
+		if putValue(to, value); to.Type() == pcommon.ValueTypeStr {
+			to.SetStr(short(to.Str()))
+		}
 	}
 	if probe := run.Engine.Probe; probe != nil {
-		attributes.PutStr(engineAttribute+"resolution", probe.Resolution)
+		attributes.PutStr(engineAttribute+"resolution", short(probe.Resolution))
 		// What not every worker said must not stand for all of them.
 		if probe.Complete() {
 			putResolved(attributes, probe)
@@ -81,21 +84,21 @@ func putResolved(attributes pcommon.Map, probe *benchmark.Probe) {
 	if probe == nil || probe.Scope == "" {
 		return
 	}
-	attributes.PutStr(engineAttribute+"resolution", probe.Resolution)
+	attributes.PutStr(engineAttribute+"resolution", short(probe.Resolution))
 	attributes.PutStr(engineAttribute+"resolved_scope", probe.Scope)
-	for _, field := range []string{"backend_resolved", "mla_prefill_backend_resolved"} {
-		if value := probe.Attention.Get(field); value.Kind() == document.String {
-			putValue(attributes.PutEmpty(engineAttribute+"attention."+field), value)
-		}
-	}
-	if mode := probe.Resolved.Get("cudagraph_mode_resolved"); mode.Kind() == document.String {
-		putValue(attributes.PutEmpty(engineAttribute+"cudagraph_mode_resolved"), mode)
+	for name, value := range map[string]document.Value{
+		"attention.backend_resolved":             probe.Attention.Get("backend_resolved"),
+		"attention.mla_prefill_backend_resolved": probe.Attention.Get("mla_prefill_backend_resolved"),
+		"cudagraph_mode_resolved":                probe.Resolved.Get("cudagraph_mode_resolved"),
+	} {
+		text, _ := value.Text()
+		putGiven(attributes, engineAttribute+name, text)
 	}
 }
 
 func putGiven(attributes pcommon.Map, name, value string) {
 	if value != "" {
-		attributes.PutStr(name, value)
+		attributes.PutStr(name, short(value))
 	}
 }
 
@@ -164,8 +167,8 @@ func (s *source) setScope(scope pcommon.InstrumentationScope) {
 	scope.SetVersion(s.version)
 }
 
-// shortAttribute cuts a text of a file for an attribute.
-func shortAttribute(text string) string {
+// short cuts a text of a file for an attribute; bodies have it whole.
+func short(text string) string {
 	const most = 1024
 	if len(text) <= most {
 		return text
