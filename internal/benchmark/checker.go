@@ -41,7 +41,7 @@ type Checker struct {
 type File struct {
 	Name string
 	Kind Kind
-	// Rank as in Artifact.
+	// Rank of a Rank file, else NoRank.
 	Rank int
 }
 
@@ -64,7 +64,11 @@ func NewChecker() *Checker {
 // Add takes the next file: first the Rank files, by rank, then Merged ones.
 // Without a Rank file the first Merged file is the reference.
 func (c *Checker) Add(a *Artifact) {
-	c.files = append(c.files, File{Name: a.File, Kind: a.Kind, Rank: a.Rank})
+	file := File{Name: a.File, Kind: a.Kind, Rank: NoRank}
+	if a.Kind == Rank {
+		file.Rank = a.Rank
+	}
+	c.files = append(c.files, file)
 	if c.reference == nil {
 		c.begin(a)
 	}

@@ -70,6 +70,12 @@ func TestRunOfTheNewestKind(t *testing.T) {
 	assert.Equal(t, benchmark.StatusComplete, run.Status)
 	assert.True(t, *run.ArtifactValid)
 	assert.Equal(t, 2, run.Size)
+	assert.Equal(t, []benchmark.File{
+		{Name: "benchmark_results.json", Kind: benchmark.Rank, Rank: 0},
+		{Name: "benchmark_results_dp1.json", Kind: benchmark.Rank, Rank: 1},
+		{Name: "benchmark_results_merged.json", Kind: benchmark.Merged, Rank: benchmark.NoRank},
+		{Name: "benchmark_results_merged_worker_probe.json", Kind: benchmark.Sidecar, Rank: benchmark.NoRank},
+	}, run.Files)
 	assert.Equal(t, &benchmark.Coverage{Expected: 10, Completed: 10}, run.Coverage)
 	assert.InDelta(t, 11.5, *run.Elapsed, 0, "the slowest rank's")
 	assert.Equal(t, time.Date(2026, 9, 19, 12, 0, 11, 500_000_000, time.UTC), run.CompletedAt.UTC(), "the latest rank's")

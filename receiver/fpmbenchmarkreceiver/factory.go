@@ -5,56 +5,46 @@ package fpmbenchmarkreceiver
 
 import (
 	"context"
-	"sync"
 
 	"go.opentelemetry.io/collector/component"
 	"go.opentelemetry.io/collector/consumer"
 	"go.opentelemetry.io/collector/receiver"
 
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shared"
 	"github.com/otelcol-fpm/otelcol-fpm/receiver/fpmbenchmarkreceiver/internal/metadata"
 )
 
 // NewFactory makes the factory of the receiver fpm_benchmark.
 func NewFactory() receiver.Factory {
-	instances := &instances{byConfig: make(map[component.Config]*benchmarkReceiver)}
+	f := &factory{}
 	return receiver.NewFactory(
 		metadata.Type,
 		createDefaultConfig,
-		receiver.WithMetrics(instances.createMetrics, metadata.MetricsStability),
-		receiver.WithLogs(instances.createLogs, metadata.LogsStability),
+		receiver.WithMetrics(f.createMetrics, metadata.MetricsStability),
+		receiver.WithLogs(f.createLogs, metadata.LogsStability),
 	)
 }
 
-// instances shares one receiver among the signals of one configuration: a run is
+// factory shares one receiver among the signals of one configuration: a run is
 // read once for both.
-type instances struct {
-	mu       sync.Mutex
-	byConfig map[component.Config]*benchmarkReceiver
+type factory struct {
+	instances shared.Instances[*benchmarkReceiver]
 }
 
-func (s *instances) createMetrics(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Metrics) (receiver.Metrics, error) {
-	r := s.get(settings, config)
+func (f *factory) createMetrics(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Metrics) (receiver.Metrics, error) {
+	r := f.get(settings, config)
 	r.metrics = next
 	return r, nil
 }
 
-func (s *instances) createLogs(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Logs) (receiver.Logs, error) {
-	r := s.get(settings, config)
+func (f *factory) createLogs(_ context.Context, settings receiver.Settings, config component.Config, next consumer.Logs) (receiver.Logs, error) {
+	r := f.get(settings, config)
 	r.logs = next
 	return r, nil
 }
 
-func (s *instances) get(settings receiver.Settings, config component.Config) *benchmarkReceiver {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if r := s.byConfig[config]; r != nil {
-		return r
-	}
-	r := newReceiver(config.(*Config), settings, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		delete(s.byConfig, config)
+func (f *factory) get(settings receiver.Settings, config component.Config) *benchmarkReceiver {
+	return f.instances.Of(config, func(forget func()) *benchmarkReceiver {
+		return newReceiver(config.(*Config), settings, forget)
 	})
-	s.byConfig[config] = r
-	return r
 }

@@ -19,6 +19,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/plog"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/benchmark/benchmarktest"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shutdown"
 )
 
 func TestStartAndShutdownOfBothSignals(t *testing.T) {
@@ -168,7 +169,7 @@ func TestShutdownWithAConsumerThatHangs(t *testing.T) {
 		synctest.Wait()
 		began := time.Now()
 		require.ErrorIs(t, r.Shutdown(context.Background()), errHanging)
-		assert.Equal(t, shutdownTimeout, time.Since(began))
+		assert.Equal(t, shutdown.Timeout, time.Since(began))
 		close(hang.release)
 		synctest.Wait()
 	})

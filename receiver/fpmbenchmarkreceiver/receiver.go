@@ -17,6 +17,7 @@ import (
 	"go.uber.org/zap"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/lograte"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shutdown"
 	"github.com/otelcol-fpm/otelcol-fpm/receiver/fpmbenchmarkreceiver/internal/metadata"
 )
 
@@ -139,19 +140,11 @@ func (r *benchmarkReceiver) stopping() bool {
 	}
 }
 
-const (
-	// shutdownTimeout bounds a Shutdown whose context has no deadline.
-	shutdownTimeout = 5 * time.Second
-	// settleTime is left of it, at most, to a consumer that was told that the
-	// time is over.
-	settleTime = 500 * time.Millisecond
-)
-
 // errHanging is the error of a Shutdown that left a consumer behind.
 var errHanging = errors.New("a consumer did not return before the end of shutdown; the run it holds is delivered after the next start")
 
 // Shutdown implements component.Component. A delivery that is under way is
-// finished, within the deadline of ctx or shutdownTimeout; what is not delivered
+// finished, within the deadline of ctx or shutdown.Timeout; what is not delivered
 // by then is delivered after the next start.
 func (r *benchmarkReceiver) Shutdown(ctx context.Context) error {
 	r.stopOnce.Do(func() {
@@ -165,30 +158,9 @@ func (r *benchmarkReceiver) Shutdown(ctx context.Context) error {
 
 func (r *benchmarkReceiver) stop(ctx context.Context) error {
 	close(r.stopped)
-	left := shutdownTimeout
-	if deadline, ok := ctx.Deadline(); ok {
-		left = min(left, time.Until(deadline))
-	}
-	settle := min(settleTime, left/10)
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		r.running.Wait()
-	}()
-	err := errHanging
-	select {
-	case <-done:
-		err = nil
-	case <-time.After(left - settle):
-	case <-ctx.Done():
-	}
-	r.cancel()
-	if err != nil {
-		select {
-		case <-done:
-			err = nil
-		case <-time.After(max(settle, settleTime/10)):
-		}
+	var err error
+	if !shutdown.Wait(ctx, &r.running, r.cancel) {
+		err = errHanging
 	}
 	r.ledger.counters.Shutdown()
 	return errors.Join(err, r.delivered.close(context.WithoutCancel(ctx)))
