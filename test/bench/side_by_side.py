@@ -26,7 +26,7 @@ COLLECTOR = """
 receivers:
   fpm: {{endpoint: "127.0.0.1:{port}", dp_size: {ranks}}}
 processors:
-  gauge_dedup:
+  gauge_dedup: {{resolution: 1s}}   # as in config/prometheus-scrape.yaml
 exporters:
   prometheus: {{endpoint: "127.0.0.1:{page}"}}
   fpm_trace: {{path: "{folder}/trace", mode: full, max_segments: 1000}}
