@@ -73,7 +73,10 @@ func TestFullDisk(t *testing.T) {
 
 	require.NoError(t, os.Remove(ballast))
 	require.Eventually(t, func() bool { send(); return r.sum("rows", outcomeWritten) >= full+20 }, 10*time.Second, time.Millisecond)
-	assert.Equal(t, componentstatus.StatusOK, r.host.reported()[len(r.host.reported())-1])
+	require.Eventually(t, func() bool { // reported after the rows are counted
+		reported := r.host.reported()
+		return reported[len(reported)-1] == componentstatus.StatusOK
+	}, 10*time.Second, time.Millisecond)
 	r.stop()
 
 	require.NoError(t, os.RemoveAll(ballast))
