@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -139,6 +140,8 @@ func TestCollectorRestartsUnderAProducer(t *testing.T) {
 	first.ended(sent)
 
 	second := started(t, &sink{}, at)
+	// Before it has noticed the end of the first one, the producer sends into nowhere.
+	require.Eventually(t, func() bool { return second.receiver.server.connections() == 1 }, patience, time.Millisecond)
 	sent = e.do("push", 1, map[string]any{"messages": 10, "events": 10})
 	e.do("close", 1, nil)
 	// A message may have gone to the first one's socket after its end.
