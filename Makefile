@@ -51,10 +51,13 @@ $(OCB):
 	@GOBIN=$(TOOLS)/bin go install go.opentelemetry.io/collector/cmd/builder@$(OCB_VERSION)
 	@mv $(TOOLS)/bin/builder $@
 
+# One package after the other: many tests start processes, which need the cores.
 .PHONY: test
 test: build $(VENV)/stamp packaging-tools ## run everything that fits a CI run
 	$(VENV)/bin/python -m pytest -q plugins/tokenspeed
-	FPM_TEST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -timeout 20m ./...
+	@echo "compiling the tests"
+	@go test -run '^$$' ./... >/dev/null
+	FPM_TEST_PYTHON=$(CURDIR)/$(VENV)/bin/python go test -p 1 -timeout 20m ./...
 
 .PHONY: test-race
 test-race: $(VENV)/stamp ## run the components and their cores with the race detector
