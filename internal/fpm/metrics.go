@@ -127,21 +127,9 @@ func prepare(dst pmetric.Metric, metric *Metric, form *HistogramForm, points int
 // is the number of observations left out because value × weight is no finite
 // number.
 func (w *WorkerMetrics) Pass(pass Pass, links *Links) (overflowed int) {
+	w.Sampled(pass)
 	record := pass.Record
 	attributes := record.Attributes()
-	for i := range Metrics[:Gauges] {
-		metric := &Metrics[i]
-		point := w.slots[i].Gauge().DataPoints().AppendEmpty()
-		point.SetTimestamp(pass.Time)
-		attributes.Put(point.Attributes())
-		if field := metric.Count(record); field != nil {
-			point.SetIntValue(*field)
-		} else {
-			point.SetDoubleValue(*metric.Value(record))
-		}
-	}
-	w.sum(slotMessages, attributes, pass.CounterStart, pass.Time, record.CounterID)
-
 	tokens := links.step(&links.tokens, pass.Time)
 	w.sum(slotPrefillTokens, attributes, tokens, pass.Time, record.Scheduled.SumPrefillTokens)
 	w.sum(slotDecodeTokens, attributes, tokens, pass.Time, record.Scheduled.NumDecodeRequests)
