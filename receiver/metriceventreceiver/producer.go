@@ -30,8 +30,9 @@ type producer struct {
 	gone       bool // forgotten: whoever waited for it looks for another
 }
 
-// metric is one metric of one producer. Its operation is the one it was first
-// seen with, as long as it has a series.
+// metric is one metric of one producer. Its operation is the one that the
+// built-in catalogue has, or else the one it was first seen with, as long as it
+// has a series.
 type metric struct {
 	producer    *producer
 	name        string
@@ -55,6 +56,10 @@ type series struct {
 func (p *producer) admit(e *event, now time.Time) (*series, *rejection) {
 	m := p.metrics[string(e.metric)]
 	if m == nil {
+		// Exporters hide a name that two producers use with two kinds, from all of them.
+		if entry := p.all.catalog.builtIn[string(e.metric)]; entry != nil && entry.operation != e.operation {
+			return nil, &rejection{rejectedKind, "operation", e.operation, entry.operation.String() + ", as the catalogue has this metric"}
+		}
 		name := string(e.metric)
 		m = &metric{
 			producer: p, name: name, operation: e.operation,

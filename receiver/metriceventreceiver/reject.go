@@ -29,7 +29,8 @@ const (
 	rejectedLabel
 	// rejectedWeight: no count of samples, or not 1 with inc or set.
 	rejectedWeight
-	// rejectedKind: the metric was first seen with another operation.
+	// rejectedKind: the catalogue has the metric with another operation, or it was
+	// first seen with another one.
 	rejectedKind
 	// rejectedSeriesLimit: its series would be one more than max_series.
 	rejectedSeriesLimit

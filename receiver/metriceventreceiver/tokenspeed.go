@@ -14,8 +14,8 @@ const (
 	unitSecond  = "s"
 )
 
-// catalogEntry describes a metric. What operation its events have is for the
-// documentation: they say it themselves.
+// catalogEntry describes a metric. Events of it with another operation are
+// rejected.
 type catalogEntry struct {
 	metric      string
 	operation   operation
