@@ -7,8 +7,6 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
-	"runtime"
-	"syscall"
 	"testing"
 	"time"
 
@@ -208,31 +206,4 @@ func TestPeersThatAreNoProducers(t *testing.T) {
 			assert.Zero(t, g.lines.Len())
 		}, 0)
 	})
-}
-
-// Quiet connections cost little, and nobody else.
-func TestManyIdleConnections(t *testing.T) {
-	connections := 300
-	if long() {
-		// Both ends are in this process.
-		var files syscall.Rlimit
-		require.NoError(t, syscall.Getrlimit(syscall.RLIMIT_NOFILE, &files))
-		connections = min(10_000, (int(files.Cur)-500)/2)
-	}
-	beside(t, func(c *Config) { c.MaxConnections = connections + 1 }, func(g *rig) {
-		var before, after runtime.MemStats
-		runtime.GC()
-		runtime.ReadMemStats(&before)
-		for range connections {
-			g.push()
-		}
-		require.Equal(t, connections+1, g.receiver.server.connections())
-		runtime.GC()
-		runtime.ReadMemStats(&after)
-		each := (after.HeapInuse + after.StackInuse - before.HeapInuse - before.StackInuse) / uint64(connections)
-		t.Logf("%d bytes for each of %d idle connections", each, connections)
-		assert.Less(t, each, uint64(32<<10))
-		g.dial().isClosed()
-		g.eventually("refused", "reason", "limit", 1)
-	}, 0)
 }

@@ -24,26 +24,40 @@ type pusher struct {
 func (g *rig) dial() *pusher {
 	g.t.Helper()
 	network, address := g.address()
+	return dial(g.t, network, address)
+}
+
+func dial(t *testing.T, network, address string) *pusher {
+	t.Helper()
 	nc, err := net.Dial(network, address)
-	require.NoError(g.t, err)
-	g.t.Cleanup(func() { nc.Close() })
-	return &pusher{g.t, nc}
+	require.NoError(t, err)
+	t.Cleanup(func() { nc.Close() })
+	return &pusher{t, nc}
 }
 
 // push connects and shakes hands as a PUSH socket.
 func (g *rig) push() *pusher {
 	g.t.Helper()
 	p := g.dial()
-	p.handshake("PUSH")
-	answer := make([]byte, 64)
-	require.NoError(p.t, p.nc.SetReadDeadline(time.Now().Add(patience)))
-	_, err := io.ReadFull(p.nc, answer)
-	require.NoError(p.t, err)
-	_, err = io.ReadFull(p.nc, answer[:2])
-	require.NoError(p.t, err)
-	_, err = io.ReadFull(p.nc, make([]byte, answer[1]))
-	require.NoError(p.t, err)
+	require.NoError(p.t, p.begin())
 	return p
+}
+
+// begin shakes hands as a PUSH socket. The error is that of a receiver that does
+// not answer.
+func (p *pusher) begin() error {
+	p.t.Helper()
+	p.handshake("PUSH")
+	require.NoError(p.t, p.nc.SetReadDeadline(time.Now().Add(patience)))
+	answer := make([]byte, 64)
+	if _, err := io.ReadFull(p.nc, answer); err != nil {
+		return err
+	}
+	if _, err := io.ReadFull(p.nc, answer[:2]); err != nil {
+		return err
+	}
+	_, err := io.ReadFull(p.nc, make([]byte, answer[1]))
+	return err
 }
 
 func (p *pusher) handshake(socketType string) {
