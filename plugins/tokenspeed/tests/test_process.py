@@ -12,6 +12,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
@@ -65,6 +66,16 @@ def test_spawned_processes_are_producers_of_their_own(engine: Engine, collector:
             workers[0].pid: 1000,
             workers[1].pid: 1000,
         }
+
+
+def test_a_closed_sink_is_let_go(collector: Collector) -> None:
+    with collector:
+        sink = create_sink({"endpoint": collector.endpoint})
+        sink.emit(Event())
+        sink.close(5)
+        gone = weakref.ref(sink)
+        del sink
+        assert gone() is None
 
 
 def in_fork(run: Callable[[], None]) -> int:
@@ -197,6 +208,48 @@ def test_a_process_that_ends_without_close_delivers_its_queue(collector: Collect
         _, log = process.communicate(timeout=30)
         assert "sent 3000, dropped 0" in log
         collector.await_end(3000, 0)
+
+
+def emit_and_end(sink_or_config: Sink | dict[str, Any], ending: str) -> None:
+    sink = sink_or_config if isinstance(sink_or_config, Sink) else create_sink(sink_or_config)
+    for value in range(100):
+        sink.emit(Event(value=value))
+    if ending == "exits":
+        sys.exit(3)
+    if ending == "raises":
+        raise RuntimeError("engine failed")
+
+
+@pytest.mark.parametrize("ending", ["returns", "exits", "raises"])
+@pytest.mark.parametrize("method", ["fork", "forkserver", "spawn"])
+def test_a_multiprocessing_child_that_ends_without_close_delivers_its_queue(
+    collector: Collector, method: str, ending: str
+) -> None:
+    """Forked ones end without running what is registered with atexit."""
+    config = {"endpoint": collector.endpoint, "flush_interval_ms": 60_000}
+    with collector:
+        process_class = multiprocessing.get_context(method).Process  # type: ignore[attr-defined]
+        worker = process_class(target=emit_and_end, args=[config, ending])
+        worker.start()
+        worker.join(30)
+        assert worker.exitcode == {"returns": 0, "exits": 3, "raises": 1}[ending]
+        assert collector.await_end(100, 0).values == list(range(100))
+
+
+def test_a_multiprocessing_fork_delivers_by_the_sink_of_its_parent(make_sink: MakeSink, collector: Collector) -> None:
+    """Each of the two its own events, and once."""
+    with collector:
+        sink = make_sink(flush_interval_ms=60_000)
+        sink.emit(Event(value=-1))
+        worker = multiprocessing.get_context("fork").Process(target=emit_and_end, args=[sink, "returns"])
+        worker.start()
+        worker.join(30)
+        assert worker.exitcode == 0 and worker.pid is not None
+        wait_for(lambda: sum(whole.accepted for whole in by_process(collector).values()) == 100)
+        assert by_process(collector)[worker.pid].values == list(range(100))
+        sink.close(5)
+        wait_for(lambda: len(by_process(collector)) == 2)
+        assert by_process(collector)[os.getpid()].values == [-1]
 
 
 def test_a_process_that_ends_without_close_and_without_collector_ends_in_time(endpoint: str) -> None:

@@ -12,6 +12,7 @@ import threading
 import time
 import weakref
 from collections.abc import Mapping
+from multiprocessing.util import Finalize
 from typing import Protocol
 
 from .config import Config
@@ -27,6 +28,8 @@ DEFAULT_CLOSE_SECONDS = 1.0
 _LONGEST_CLOSE_SECONDS = 86_400.0
 # Seconds until a thread is tried again that the system refused.
 _RETRY = 1.0
+# At the end of a child of multiprocessing this comes after pools, queues and children.
+_LAST = -100
 
 
 class Event(Protocol):
@@ -71,6 +74,7 @@ class Sink:
         self._thread: threading.Thread | None = None
         self._starting = threading.Lock()
         self._start_after = 0.0
+        self._at_end_of_child: Finalize[None] | None = None
 
     def emit(self, event: Event) -> None:
         """Queue a copy of `event`, or drop and count it. Never waits, never raises."""
@@ -119,6 +123,8 @@ class Sink:
         if self._thread is not None:
             self._thread.join(max(0.0, deadline - time.monotonic()))
         atexit.unregister(self.close)
+        if self._at_end_of_child is not None:
+            self._at_end_of_child.cancel()
 
     def _attend(self, intake: Intake) -> None:
         """Do what an emit has to do beside adding its record. Never raises."""
@@ -141,6 +147,10 @@ class Sink:
             if self._thread is not None or intake.finished or now < self._start_after:
                 return
             self._start_after = now + _RETRY
+            if self._at_end_of_child is None:
+                # Forked children of multiprocessing run this at their end, and nothing of
+                # atexit; they forget at their start what their parent has registered.
+                self._at_end_of_child = Finalize(None, self.close, exitpriority=_LAST)
             delivery = Delivery(self._config, self._producer, intake, self.ledger)
             thread = threading.Thread(target=delivery.run, name="tokenspeed-otelcol", daemon=True)
             thread.start()
