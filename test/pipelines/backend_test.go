@@ -11,6 +11,7 @@ import (
 	"go.opentelemetry.io/collector/component/componenttest"
 	"go.opentelemetry.io/collector/confmap"
 	"go.opentelemetry.io/collector/consumer/consumertest"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 	"go.opentelemetry.io/collector/receiver"
 	"go.opentelemetry.io/collector/receiver/otlpreceiver"
@@ -41,18 +42,28 @@ func startBackend(t *testing.T) *backend {
 	return b
 }
 
-// passes are the latest counts of fpm.step.duration, by rank.
+// passes are the latest counts of fpm.step.duration, by rank, of all processes
+// that counted together.
 func (b *backend) passes() map[int64]uint64 {
-	counts := map[int64]uint64{}
+	counted := counts{}
 	for _, batch := range b.AllMetrics() {
-		countsOf(batch, "fpm.step.duration", "fpm.dp_rank", counts)
+		counted.add(batch, "fpm.step.duration", "fpm.dp_rank")
 	}
-	return counts
+	return counted.byRank()
 }
 
-// countsOf takes the counts of a metric's cumulative histograms, by rank, where
-// they are larger than those that are there.
-func countsOf(batch pmetric.Metrics, metric, rankAttribute string, counts map[int64]uint64) {
+// counts are the latest counts of cumulative histograms by rank and start time,
+// which a process that counts anew has for itself.
+type counts map[stream]uint64
+
+type stream struct {
+	rank  int64
+	start pcommon.Timestamp
+}
+
+// add takes the counts of a metric where they are larger than those that are
+// there.
+func (c counts) add(batch pmetric.Metrics, metric, rankAttribute string) {
 	for _, rm := range batch.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
 			for _, m := range sm.Metrics().All() {
@@ -61,11 +72,20 @@ func countsOf(batch pmetric.Metrics, metric, rankAttribute string, counts map[in
 				}
 				for _, p := range m.Histogram().DataPoints().All() {
 					rank, _ := p.Attributes().Get(rankAttribute)
-					counts[rank.Int()] = max(counts[rank.Int()], p.Count())
+					of := stream{rank.Int(), p.StartTimestamp()}
+					c[of] = max(c[of], p.Count())
 				}
 			}
 		}
 	}
+}
+
+func (c counts) byRank() map[int64]uint64 {
+	sums := map[int64]uint64{}
+	for of, count := range c {
+		sums[of.rank] += count
+	}
+	return sums
 }
 
 // passesOf are the passes with a duration that were sent, by rank.

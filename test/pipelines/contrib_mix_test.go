@@ -63,11 +63,11 @@ exporters: {prometheus: {endpoint: %q}}
 	assert.Contains(t, shown, "fpm_scheduled_decode_kv_tokens_variance")
 	collector.Stop(t)
 
-	counted := map[int64]uint64{}
+	counted := counts{}
 	for _, batch := range metricsIn(t, filepath.Join(collector.Dir, "run", "metrics.jsonl")) {
-		countsOf(batch, "fpm.step.duration", "rank", counted)
+		counted.add(batch, "fpm.step.duration", "rank")
 	}
-	assert.Equal(t, passesOf(engine.Sent(t)), counted, "passes in the file")
+	assert.Equal(t, passesOf(engine.Sent(t)), counted.byRank(), "passes in the file")
 }
 
 // metricsIn reads what the file exporter wrote.

@@ -8,10 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
 
 	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
 	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
@@ -112,85 +110,4 @@ service:
 			return r.Event.Source.ProducerID != name
 		}), engine.Sent(t))
 	}
-}
-
-// The gateway is away while the engine works: what the agent's queue on disk
-// holds arrives when it is back, each row once, in order.
-func TestGatewayOutage(t *testing.T) {
-	t.Parallel()
-	g, agent, engine := outage(t)
-	g.start(t)
-	g.rows(t, sentOf(engine.Sent(t)))
-	drained(t, agent)
-	agent.Stop(t)
-	g.assertHasAll(t, engine.Sent(t))
-	g.Stop(t)
-	assertRows(t, harness.Rows(t, g.traces), engine.Sent(t))
-}
-
-// The agent is restarted while the gateway is away: its queue is still there. A
-// batch that was on its way is sent again at the end, so rows keep their
-// number but not their order.
-func TestGatewayOutageAndAgentRestart(t *testing.T) {
-	t.Parallel()
-	g, agent, engine := outage(t)
-	agent.Stop(t)
-	g.start(t)
-	agent = harness.StartCollector(t, agent.Config)
-	g.rows(t, sentOf(engine.Sent(t)))
-	drained(t, agent)
-	agent.Stop(t)
-	g.assertHasAll(t, engine.Sent(t))
-	g.Stop(t)
-	rows := harness.Rows(t, g.traces)
-	slices.SortStableFunc(rows, func(a, b harness.Row) int {
-		return int(a.Record(t).CounterID - b.Record(t).CounterID)
-	})
-	assertRows(t, rows, engine.Sent(t))
-}
-
-// outage runs an engine, an agent with config/otlp-gateway.yaml and a gateway
-// that goes away in the middle. It returns when everything is in the agent.
-func outage(t *testing.T) (*gateway, *harness.Collector, *harness.Publisher) {
-	t.Helper()
-	const ranks, count = 2, 1200
-	g := newGateway(t)
-	g.start(t)
-	endpoint := harness.TCP(ports.Block(t, ranks))
-	engine := harness.Publish(t, endpoint, ranks, count, 300)
-	agent := harness.StartCollector(t, harness.CollectorConfig{
-		File: "otlp-gateway.yaml",
-		// Without it the agent waits up to 30 s before it looks for the gateway again.
-		Override: fpmAt(endpoint, ranks) + "exporters: {otlp_grpc: {retry_on_failure: {max_interval: 1s}}}",
-		Env:      []string{"OTLP_ENDPOINT=" + g.grpc},
-	})
-	g.rows(t, ranks*count/4)
-	g.Stop(t)
-	gone := time.Now()
-	require.Less(t, len(harness.Rows(t, g.traces)), ranks*count, "the engine has ended before the gateway")
-	engine.WaitForLine(t, "sent")
-	agent.Delivered(t, "metrics", ranks*count)
-	agent.Delivered(t, "logs", ranks*count)
-	agent.Until(t, "nothing waits in the agent", func(p harness.Page) bool {
-		return p.Sum("otelcol_exporter_queue_size", "data_type", "logs") > 0 && time.Since(gone) > 3*time.Second
-	})
-	files, err := filepath.Glob(filepath.Join(agent.Dir, "run", "queue", "*"))
-	require.NoError(t, err)
-	require.NotEmpty(t, files, "the queue is not on disk")
-	return g, agent, engine
-}
-
-// drained waits until nothing waits in an agent's queues.
-func drained(t *testing.T, agent *harness.Collector) {
-	t.Helper()
-	agent.Until(t, "the agent's queues do not empty", func(p harness.Page) bool {
-		return p.Sum("otelcol_exporter_queue_size")+p.Sum("otelcol_exporter_in_flight_requests") == 0
-	})
-}
-
-func sentOf(sent map[int][]harness.Sent) (n int) {
-	for _, messages := range sent {
-		n += len(messages)
-	}
-	return n
 }
