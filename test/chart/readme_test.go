@@ -68,23 +68,48 @@ func TestREADMEBlocksAreRight(t *testing.T) {
 	assert.Equal(t, map[string]int{"object": 1, "container": 1, "values": 1}, kinds)
 }
 
-// helm takes the arguments that the README installs with.
+// pluginREADME says how TokenSpeed's plugin meets the chart.
+var pluginREADME = filepath.Join(container.Repository(), "plugins", "tokenspeed", "README.md")
+
+// helm takes the arguments that the READMEs install with.
 func TestREADMEInstallsTheChart(t *testing.T) {
-	found := false
-	for _, block := range blocks(t, filepath.Join(folder, "README.md"), "console") {
-		for _, line := range strings.Split(block, "\n") {
-			arguments, ok := strings.CutPrefix(line, "$ helm install ")
-			if !ok {
-				continue
+	for readme, language := range map[string]string{filepath.Join(folder, "README.md"): "console", pluginREADME: "sh"} {
+		found := false
+		for _, block := range blocks(t, readme, language) {
+			for _, line := range strings.Split(strings.ReplaceAll(block, "\\\n", " "), "\n") {
+				arguments, ok := strings.CutPrefix(strings.TrimPrefix(line, "$ "), "helm install ")
+				if !ok {
+					continue
+				}
+				found = true
+				command := exec.CommandContext(t.Context(), helm(t), append([]string{"template", "--kube-version", "1.33.0"}, strings.Fields(arguments)...)...)
+				command.Dir = container.Repository()
+				out, err := command.CombinedOutput()
+				assert.NoError(t, err, "%s", out)
 			}
-			found = true
-			command := exec.CommandContext(t.Context(), helm(t), append([]string{"template", "--kube-version", "1.33.0"}, strings.Fields(arguments)...)...)
-			command.Dir = container.Repository()
-			out, err := command.CombinedOutput()
-			assert.NoError(t, err, "%s", out)
+		}
+		assert.True(t, found, readme)
+	}
+}
+
+// Each YAML block of the plugin's README that is of Kubernetes is an object, or
+// part of a pod.
+func TestPluginREADMEIsRight(t *testing.T) {
+	kinds := map[string]int{}
+	for _, block := range blocks(t, pluginREADME, "yaml") {
+		var keys map[string]any
+		require.NoError(t, yaml.Unmarshal([]byte(block), &keys))
+		switch {
+		case keys["kind"] != nil:
+			kinds["object"]++
+			_, _, err := strict.Decode([]byte(block), nil, nil)
+			require.NoError(t, err)
+		case keys["containers"] != nil:
+			kinds["pod"]++
+			require.NoError(t, yaml.UnmarshalStrict([]byte(block), &corev1.PodSpec{}))
 		}
 	}
-	assert.True(t, found)
+	assert.Equal(t, map[string]int{"object": 1, "pod": 1}, kinds)
 }
 
 // The table of variables in distribution/README.md has the defaults of config.yaml.

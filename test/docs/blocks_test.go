@@ -1,8 +1,8 @@
 // Copyright The otelcol-fpm Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package docs holds the documentation to its word: every YAML block is
-// validated by the built binary, and the quickstart's commands are run.
+// Package docs holds the documentation to its word: the built binary is run with
+// every YAML block, and every command is run.
 package docs
 
 import (
@@ -12,11 +12,14 @@ import (
 	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
 )
 
 const healthGate = "--feature-gates=+extension.healthcheck.useComponentStatus"
@@ -40,15 +43,21 @@ func binary(t *testing.T) string {
 	return path
 }
 
-var fence = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+// A block may be indented, as in a list.
+var fence = regexp.MustCompile("(?ms)^ *```([a-z]*)\n(.*?)^ *```$")
+
+func read(t *testing.T, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	return string(text)
+}
 
 // blocks are the fenced blocks of a language in a Markdown file.
 func blocks(t *testing.T, file, language string) []string {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	require.NoError(t, err)
 	var found []string
-	for _, match := range fence.FindAllStringSubmatch(string(text), -1) {
+	for _, match := range fence.FindAllStringSubmatch(read(t, file), -1) {
 		if match[1] == language {
 			found = append(found, match[2])
 		}
@@ -60,7 +69,7 @@ func blocks(t *testing.T, file, language string) []string {
 func documents(t *testing.T) []string {
 	t.Helper()
 	var files []string
-	for _, pattern := range []string{"README.md", "docs/*.md", "receiver/*/README.md", "processor/*/README.md", "exporter/*/README.md"} {
+	for _, pattern := range []string{"README.md", "docs/*.md", "receiver/*/README.md", "processor/*/README.md", "exporter/*/README.md", "plugins/*/README.md"} {
 		matches, err := filepath.Glob(filepath.Join(root(t), pattern))
 		require.NoError(t, err)
 		files = append(files, matches...)
@@ -69,20 +78,68 @@ func documents(t *testing.T) []string {
 	return files
 }
 
-func TestEveryYAMLBlockIsValid(t *testing.T) {
+// eachConfiguration runs a test for each YAML block that is, or shows a part of,
+// the Collector's configuration.
+func eachConfiguration(t *testing.T, test func(t *testing.T, block string)) {
+	t.Helper()
 	for _, file := range documents(t) {
 		for i, block := range blocks(t, file, "yaml") {
+			if !isConfiguration(t, block) {
+				continue
+			}
 			name, err := filepath.Rel(root(t), file)
 			require.NoError(t, err)
-			t.Run(name+"#"+strconv.Itoa(i+1), func(t *testing.T) {
-				config := filepath.Join(t.TempDir(), "config.yaml")
-				require.NoError(t, os.WriteFile(config, complete(t, block), 0o600))
-				output, err := exec.CommandContext(t.Context(), binary(t), "validate", "--config", config, healthGate).CombinedOutput()
-				assert.NoError(t, err, "%s\nof the block\n%s", output, block)
-			})
+			t.Run(name+"#"+strconv.Itoa(i+1), func(t *testing.T) { test(t, block) })
 		}
 	}
 }
+
+func isConfiguration(t *testing.T, block string) bool {
+	t.Helper()
+	var keys map[string]any
+	require.NoError(t, yaml.Unmarshal([]byte(block), &keys), "the block is no YAML map:\n%s", block)
+	return keys["receivers"] != nil || keys["processors"] != nil || keys["exporters"] != nil
+}
+
+func TestEveryYAMLBlockIsValid(t *testing.T) {
+	eachConfiguration(t, func(t *testing.T, block string) {
+		config := filepath.Join(t.TempDir(), "config.yaml")
+		require.NoError(t, os.WriteFile(config, complete(t, block), 0o600))
+		output, err := exec.CommandContext(t.Context(), binary(t), "validate", "--config", config, healthGate).CombinedOutput()
+		assert.NoError(t, err, "%s\nof the block\n%s", output, block)
+	})
+}
+
+// What is valid may still not start. Addresses and folders are others, so that
+// nothing meets what runs elsewhere.
+func TestEveryYAMLBlockRuns(t *testing.T) {
+	binary(t)
+	eachConfiguration(t, func(t *testing.T, block string) {
+		switch {
+		case strings.Contains(block, "k8s_observer"):
+			t.Skip("needs an API server; test/pipelines and test/chart have one, and run the like")
+		case strings.Contains(block, "exit_when_done"):
+			t.Skip("ends by itself; receiver/fpmtracereceiver runs it into a Prometheus server")
+		}
+		t.Parallel()
+		folder, err := os.MkdirTemp("", "fpm") // short, for the paths of sockets
+		require.NoError(t, err)
+		t.Cleanup(func() { _ = os.RemoveAll(folder) })
+		config := address.ReplaceAllStringFunc(string(complete(t, block)), func(string) string { return harness.Address(t) })
+		config = absolute.ReplaceAllStringFunc(config, func(path string) string {
+			path = filepath.Join(folder, path)
+			require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+			return path
+		})
+		collector := harness.StartCollector(t, harness.CollectorConfig{File: config, Dir: folder})
+		collector.Stop(t)
+	})
+}
+
+var (
+	address  = regexp.MustCompile(`\b(?:[0-9.]+|gateway\.example\.com|prometheus|backend):\d+\b`)
+	absolute = regexp.MustCompile(`/(?:var|run|tmp)/[\w./*-]+`)
+)
 
 // complete makes a whole configuration of a block that shows a part of one: its
 // components get a pipeline, with nop where a side is missing.

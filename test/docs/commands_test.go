@@ -5,10 +5,12 @@ package docs
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -19,15 +21,19 @@ import (
 	"github.com/otelcol-fpm/otelcol-fpm/test/ports"
 )
 
-// TestEveryCommand runs each line of the blocks of shell in docs/ as a reader
-// does: in the root of the repository, beside the Collector of the quickstart.
-// The root is one of links, and the addresses are others, so that nothing meets
-// what runs elsewhere on the machine.
+// TestEveryCommand runs each line of the blocks of shell in docs/, and what
+// README.md has beside the quickstart, as a reader does: in the root of the
+// repository, beside the Collector of the quickstart. The root is one of links,
+// and the addresses are others, so that nothing meets what runs elsewhere on the
+// machine.
 func TestEveryCommand(t *testing.T) {
 	stand := newStand(t)
 	commands := 0
-	for _, page := range pages(t) {
+	for _, page := range append(pages(t), filepath.Join(root(t), "README.md")) {
 		for _, block := range blocks(t, page, "sh") {
+			if slices.Contains(quickstart(t), block) || block == "make test\n" {
+				continue
+			}
 			for _, line := range strings.Split(strings.TrimSpace(block), "\n") {
 				commands++
 				t.Run(filepath.Base(page)+"/"+line, func(t *testing.T) { stand.run(t, line) })
@@ -51,7 +57,8 @@ type stand struct {
 	addresses *strings.Replacer
 }
 
-func newStand(t *testing.T) *stand {
+// links is a root of the repository made of links.
+func links(t *testing.T) string {
 	t.Helper()
 	folder := t.TempDir()
 	for name, target := range map[string]string{
@@ -61,6 +68,12 @@ func newStand(t *testing.T) *stand {
 	} {
 		require.NoError(t, os.Symlink(target, filepath.Join(folder, name)))
 	}
+	return folder
+}
+
+func newStand(t *testing.T) *stand {
+	t.Helper()
+	folder := links(t)
 	engine, page := harness.TCP(ports.Block(t, 2)), harness.Address(t)
 	harness.Simulate(t, engine, "--ranks", "2", "--rate", "50")
 	collector := harness.StartCollector(t, harness.CollectorConfig{
@@ -85,13 +98,14 @@ func (s *stand) run(t *testing.T, line string) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), harness.Patience)
 	defer stop()
-	starts := strings.Contains(line, "otelcol-fpm --config")
+	starts, folder := strings.Contains(line, "otelcol-fpm --config"), s.root
 	if starts {
-		own := "extensions: {health_check: {http: {endpoint: \"" + harness.Address(t) + "\"}}}\nservice: {telemetry: {metrics: {level: none}}}\n"
-		line = "exec env " + line + " --config 'yaml:" + own + "'"
+		own := fmt.Sprintf("extensions: {health_check: {http: {endpoint: %q}}}\nexporters: {prometheus: {endpoint: %q}}\nservice: {telemetry: {metrics: {level: none}}}\n",
+			harness.Address(t), harness.Address(t))
+		line, folder = "exec env "+line+" --config 'yaml:"+own+"'", links(t)
 	}
 	command := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", s.addresses.Replace(line))
-	command.Dir = s.root
+	command.Dir = folder
 	var printed output
 	command.Stdout, command.Stderr = &printed, &printed
 	require.NoError(t, command.Start())
@@ -130,35 +144,32 @@ var (
 
 // What a page points to is there: files, and headings of our own pages.
 func TestEveryLinkLeadsSomewhere(t *testing.T) {
-	links := 0
-	for _, page := range pages(t) {
-		text, err := os.ReadFile(page)
-		require.NoError(t, err)
-		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+	followed := 0
+	for _, name := range tracked(t) {
+		page := filepath.Join(root(t), name)
+		for _, match := range link.FindAllStringSubmatch(fence.ReplaceAllString(read(t, page), ""), -1) {
 			target, heading, _ := strings.Cut(match[1], "#")
 			if strings.Contains(target, "://") {
 				continue
 			}
-			links++
+			followed++
 			path := page
 			if target != "" {
 				path = filepath.Join(filepath.Dir(page), target)
 			}
 			_, err := os.Stat(path)
-			if assert.NoError(t, err, "%s in %s", match[1], filepath.Base(page)) && heading != "" {
-				assert.Contains(t, headings(t, path), heading, "%s in %s", match[1], filepath.Base(page))
+			if assert.NoError(t, err, "%s in %s", match[1], name) && heading != "" {
+				assert.Contains(t, headings(t, path), heading, "%s in %s", match[1], name)
 			}
 		}
 	}
-	assert.Greater(t, links, 10)
+	assert.Greater(t, followed, 50)
 }
 
 // headings are the anchors of a page's headings, as GitHub makes them.
 func headings(t *testing.T, path string) (anchors []string) {
 	t.Helper()
-	text, err := os.ReadFile(path)
-	require.NoError(t, err)
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(fence.ReplaceAllString(read(t, path), "")) {
 		if strings.HasPrefix(line, "#") {
 			title := strings.ToLower(strings.TrimSpace(strings.TrimLeft(line, "#")))
 			anchors = append(anchors, strings.ReplaceAll(notInAnchor.ReplaceAllString(title, ""), " ", "-"))

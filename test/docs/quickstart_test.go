@@ -36,13 +36,18 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
+// quickstart are the README's first command and those for the second terminal.
+func quickstart(t *testing.T) []string {
+	t.Helper()
+	return blocks(t, filepath.Join(root(t), "README.md"), "sh")[:2]
+}
+
 // TestQuickstart is a newcomer: it runs the README's first command, reads what
 // it says, runs the commands for the second terminal, and presses Ctrl-C.
 func TestQuickstart(t *testing.T) {
-	readme := filepath.Join(root(t), "README.md")
-	commands := blocks(t, readme, "sh")
+	commands := quickstart(t)
 	require.Equal(t, "make run\n", commands[0])
-	said := blocks(t, readme, "text")[0]
+	said := blocks(t, filepath.Join(root(t), "README.md"), "text")[0]
 	lookAround := commands[1]
 
 	var printed output
