@@ -25,6 +25,10 @@ const (
 	maxIPCPath = 107 // bytes, what a unix socket address holds
 )
 
+// Where to bind without --endpoint, by transport. config/quickstart.yaml and
+// config/sglang-ipc.yaml look there.
+var defaultEndpoints = map[string]string{"tcp": "tcp://127.0.0.1:20380", "ipc": "ipc:///tmp/sglang-fpm"}
+
 // options are the flags. See their help texts in parseOptions.
 type options struct {
 	endpoint    string
@@ -47,28 +51,30 @@ type options struct {
 // and flag.ErrHelp after it has printed the help.
 func parseOptions(args []string, help io.Writer) (*options, error) {
 	var (
-		o               options
-		profile, faults string
-		problems        []error
+		o                          options
+		transport, profile, faults string
+		problems                   []error
 	)
 	flags := flag.NewFlagSet("fpmsim", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)
-	flags.StringVar(&o.endpoint, "endpoint", "tcp://127.0.0.1:20380", "where to bind: rank k of tcp://host:port at port+k (host * for all interfaces), of ipc://path at path.k")
+	flags.StringVar(&transport, "transport", "tcp", "tcp or ipc, without --endpoint: ipc binds at "+defaultEndpoints["ipc"])
+	flags.StringVar(&o.endpoint, "endpoint", defaultEndpoints["tcp"], "where to bind: rank k of tcp://host:port at port+k (host * for all interfaces), of ipc://path at path.k")
 	flags.IntVar(&o.ranks, "ranks", 2, "data-parallel ranks to simulate")
 	flags.IntVar(&o.dpStartRank, "dp-start-rank", 0, "number of the first rank")
 	flags.Float64Var(&o.rate, "rate", 20, "passes a second and rank while there is work; each rank keeps a little above or below")
 	flags.StringVar(&profile, "profile", "chat", "the load: "+strings.Join(load.ProfileNames(), ", "))
 	flags.DurationVar(&o.duration, "duration", 0, "stop after this time; 0 goes on until interrupted")
 	flags.Uint64Var(&o.seed, "seed", 1, "the same seed gives the same passes")
-	flags.StringVar(&o.workerID, "worker-id", "", "worker_id of the messages ; Dynamo leaves it empty")
+	flags.StringVar(&o.workerID, "worker-id", "", "worker_id of the messages; Dynamo leaves it empty")
 	flags.StringVar(&faults, "faults", "", fmt.Sprintf("comma-separated list of faults; by turns one happens every %v: %s", faultInterval, strings.Join(faultNames(), ", ")))
 	flags.Uint64Var(&o.messages, "messages", 0, "stop after this number of messages of each rank, heartbeats included; 0 means no limit")
 	flags.DurationVar(&o.startDelay, "start-delay", 0, "time between binding and the first message")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			printHelp(help, flags)
+			return nil, err
 		}
-		return nil, err
+		return nil, fmt.Errorf("%w, see --help", err)
 	}
 
 	check := func(ok bool, name string, value any, allowed string) {
@@ -78,6 +84,16 @@ func parseOptions(args []string, help io.Writer) (*options, error) {
 	}
 	if flags.NArg() > 0 {
 		problems = append(problems, fmt.Errorf("%q: there are only flags, see --help", flags.Args()))
+	}
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	switch {
+	case defaultEndpoints[transport] == "":
+		check(false, "transport", strconv.Quote(transport), "tcp or ipc")
+	case !given["endpoint"]:
+		o.endpoint = defaultEndpoints[transport]
+	case given["transport"]:
+		check(strings.HasPrefix(o.endpoint, transport+"://"), "transport", transport, "that of --endpoint "+o.endpoint)
 	}
 	check(o.ranks >= 1 && o.ranks <= maxRanks, "ranks", o.ranks, fmt.Sprintf("1 to %d", maxRanks))
 	check(o.dpStartRank >= 0, "dp-start-rank", o.dpStartRank, "0 or more")

@@ -4,6 +4,8 @@
 package main
 
 import (
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +27,9 @@ func TestParseOptions(t *testing.T) {
 		"all addresses": {"--ranks 1 --endpoint tcp://*:5000", []string{"tcp://*:5000"}, nil},
 		"ipv6":          {"--ranks 1 --endpoint tcp://[::1]:5000 --dp-start-rank 1", []string{"tcp://[::1]:5001"}, nil},
 		"ipc":           {"--endpoint ipc:///run/fpm", []string{"ipc:///run/fpm.0", "ipc:///run/fpm.1"}, nil},
+		"transport ipc": {"--ranks 1 --transport ipc", []string{"ipc:///tmp/sglang-fpm.0"}, nil},
+		"transport tcp": {"--ranks 1 --transport tcp", []string{"tcp://127.0.0.1:20380"}, nil},
+		"both agree":    {"--ranks 1 --transport ipc --endpoint ipc:///run/fpm", []string{"ipc:///run/fpm.0"}, nil},
 		"last port":     {"--endpoint tcp://h:65534", []string{"tcp://h:65534", "tcp://h:65535"}, nil},
 
 		"port over the end": {"--endpoint tcp://h:65535", nil, []string{"--endpoint tcp://h:65535: must be a port that leaves room for the ranks: rank 1 would bind 65536"}},
@@ -33,7 +38,9 @@ func TestParseOptions(t *testing.T) {
 		"no scheme":         {"--endpoint h:1", nil, []string{"--endpoint h:1: must be tcp://host:port or ipc://path"}},
 		"ipc path too long": {"--ranks 1 --endpoint ipc://" + long, nil, []string{"--endpoint ipc://" + long + ": must be a path of at most 107 bytes with the rank: " + long + ".0 has 108"}},
 		"no path":           {"--endpoint ipc://", nil, []string{"--endpoint ipc://: must be tcp://host:port or ipc://path"}},
-		"unknown flag":      {"--port 1", nil, []string{"flag provided but not defined: -port"}},
+		"both disagree":     {"--transport ipc --endpoint tcp://h:1", nil, []string{"--transport ipc: must be that of --endpoint tcp://h:1"}},
+		"unknown transport": {"--transport inproc", nil, []string{`--transport "inproc": must be tcp or ipc`}},
+		"unknown flag":      {"--port 1", nil, []string{"flag provided but not defined: -port, see --help"}},
 		"no flag":           {"start now", nil, []string{`["start" "now"]: there are only flags, see --help`}},
 		"all at once": {
 			"--ranks 0 --dp-start-rank -1 --rate 0 --profile train --duration -1s --start-delay -2s --faults gap,fire", nil,
@@ -65,12 +72,30 @@ func TestHelpNamesEveryFlagWithItsDefault(t *testing.T) {
 	require.Zero(t, run(t.Context(), []string{"--help"}, &out, &errs))
 	assert.Empty(t, errs.String())
 	for _, line := range []string{
-		"--endpoint (default tcp://127.0.0.1:20380)", "--ranks (default 2)", "--dp-start-rank (default 0)",
+		"--endpoint (default tcp://127.0.0.1:20380)", "--transport (default tcp)", "--ranks (default 2)", "--dp-start-rank (default 0)",
 		"--rate (default 20)", "--profile (default chat)", "--duration (default 0s)", "--seed (default 1)",
 		`--worker-id (default "")`, `--faults (default "")`, "--messages (default 0)", "--start-delay (default 0s)",
 	} {
 		assert.Contains(t, out.String(), line)
 	}
+}
+
+// README.md has a row for each flag, with its default.
+func TestReadmeNamesEveryFlagWithItsDefault(t *testing.T) {
+	var help strings.Builder
+	require.Zero(t, run(t.Context(), []string{"--help"}, &help, nil))
+	readme, err := os.ReadFile("README.md")
+	require.NoError(t, err)
+	flags := regexp.MustCompile(`(?m)^  (--\S+) \(default (.*)\)$`).FindAllStringSubmatch(help.String(), -1)
+	require.NotEmpty(t, flags)
+	var want, have []string
+	for _, flag := range flags {
+		want = append(want, "| `"+flag[1]+"` | `"+flag[2]+"` |")
+	}
+	for _, row := range regexp.MustCompile("(?m)^(\\| `--\\S+` \\| `[^`]*` \\|)").FindAllStringSubmatch(string(readme), -1) {
+		have = append(have, row[1])
+	}
+	assert.ElementsMatch(t, want, have)
 }
 
 func TestSchedule(t *testing.T) {
