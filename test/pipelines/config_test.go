@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,29 @@ func TestPagesOutliveAnIdleHour(t *testing.T) {
 		}
 	}
 	assert.Positive(t, pages)
+}
+
+// Who starts a file for the first time meets no warning of a setting that will
+// mean something else one day.
+func TestFilesStartWithoutAWarning(t *testing.T) {
+	loopback := regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	for name, text := range files(t) {
+		if name == "kubernetes-node-agent.yaml" || name == "clickhouse.yaml" {
+			continue // do not start without their servers
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			collector := harness.StartCollector(t, harness.CollectorConfig{
+				File: loopback.ReplaceAllStringFunc(text, func(string) string { return harness.Address(t) }),
+			})
+			for line := range strings.Lines(collector.Log()) {
+				if !strings.Contains(line, "grpc_log") { // the gateway is away
+					assert.NotContains(t, line, "\twarn\t")
+				}
+			}
+			collector.Stop(t)
+		})
+	}
 }
 
 // files are the texts of config/, by name.
