@@ -22,11 +22,12 @@ var (
 
 var metricName = regexp.MustCompile(`\botelcol_(?:receiver|processor|exporter|process)_\w+|\bfpm_\w+_(?:total|seconds)\b`)
 
-// documentedNames are the metrics that docs/ mentions, and where.
+// documentedNames are the metrics that docs/ and the alerts mention, and where. An
+// alert gives data with one of its metrics; each must be there.
 func documentedNames(t *testing.T) map[string]string {
 	t.Helper()
 	names := map[string]string{}
-	for _, page := range documents(t) {
+	for _, page := range append(documents(t), filepath.Join(harness.Root(), rules)) {
 		text, err := os.ReadFile(page)
 		require.NoError(t, err)
 		for _, name := range metricName.FindAllString(string(text), -1) {

@@ -46,7 +46,7 @@ func TestEveryQueryGivesData(t *testing.T) {
 	for name, page := range documentedNames(t) {
 		assert.True(t, slices.ContainsFunc(known, func(k string) bool {
 			return k == name || strings.HasPrefix(k, name+"_")
-		}), "docs/%s names %s, which nobody shows", page, name)
+		}), "%s names %s, which nobody shows", page, name)
 	}
 	assert.NotEmpty(t, prometheus.Query(t, `ALERTS{alertname="FPMMessagesLost",alertstate="firing"}`), "the server has loaded the alerts")
 }

@@ -24,7 +24,8 @@ import (
 
 // scene is a Prometheus server and all that it scrapes: engines in each of the
 // states they can be in, a Collector with config/quickstart.yaml that hears
-// them, and a sick one that loses messages wherever they can be lost.
+// them, a sick one that loses messages wherever they can be lost, and one that is
+// down.
 type scene struct {
 	*harness.Prometheus
 }
@@ -52,9 +53,9 @@ global: {scrape_interval: 1s, evaluation_interval: 1s}
 rule_files: [%q]
 scrape_configs:
   - {job_name: fpm, honor_labels: true, static_configs: [{targets: [%q]}]}
-  - {job_name: otelcol-fpm, static_configs: [{targets: [%q, %q]}]}
+  - {job_name: otelcol-fpm, static_configs: [{targets: [%q, %q, %q]}]}
   - {job_name: node, static_configs: [{targets: [%s]}]}
-`, filepath.Join(harness.Root(), rules), page, healthy.Telemetry, sick.Telemetry, strings.Join(disks(t), ", ")))}
+`, filepath.Join(harness.Root(), rules), page, healthy.Telemetry, sick.Telemetry, harness.Address(t), strings.Join(disks(t), ", ")))}
 }
 
 // startSick starts a Collector with a queue that is too short before a pipeline
@@ -85,6 +86,8 @@ service:
     metrics/away: {receivers: [fpm/away], processors: [gauge_dedup/full], exporters: [otlp_grpc/away]}
     metrics/refuses: {receivers: [fpm/refuses], processors: [gauge_dedup], exporters: [otlp_grpc/refuses]}
     logs: {receivers: [fpm], exporters: [fpm_trace]}
+    logs/away: {receivers: [fpm/away], exporters: [otlp_grpc/away]}
+    logs/refuses: {receivers: [fpm/refuses], exporters: [otlp_grpc/refuses]}
 `, engine, filepath.Join(file, "trace"), harness.Address(t))})
 }
 
