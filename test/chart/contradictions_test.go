@@ -20,6 +20,10 @@ func TestContradictionsAreRefused(t *testing.T) {
 			"engines: {endpoints: [{endpoint: 'e:20380'}]}",
 			"engines.endpoints: not allowed in mode daemonset",
 		},
+		"pods without a port": {
+			"discovery: {rule: 'type == \"pod\" && labels[\"a\"] == \"b\"'}",
+			"discovery.config.endpoint: missing; a rule that finds pods says nothing of their port",
+		},
 		"nothing comes in": {"mode: deployment", "engines.endpoints: nothing comes in"},
 		"two replicas count twice": {
 			engine + "replicaCount: 2",

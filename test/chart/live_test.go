@@ -156,6 +156,30 @@ func TestDiscoveredEngineReachesPageAndTraces(t *testing.T) {
 	assert.ElementsMatch(t, []string{"llm-a", "llm-b"}, api.namespaces())
 }
 
+// Workers of Dynamo's operator are found as it makes them: by their labels, without
+// a port of our name. Its frontend is none.
+func TestDynamoWorkerIsFoundByItsLabels(t *testing.T) {
+	image := container.Build(t)
+	publisher, address := container.Address(), container.Address()
+	engine(t, publisher, 1)
+	o := render(t, "dynamo")
+	api := newAPIServer(t, o)
+	for name, component := range map[string]string{"VllmDecodeWorker": "worker", "Frontend": "frontend"} {
+		pod := enginePod(name, "llm", publisher, "system")
+		pod.Labels = map[string]string{
+			"nvidia.com/dynamo-component-type": component, "nvidia.com/dynamo-component": name, "nvidia.com/dynamo-namespace": "llm-vllm-agg",
+		}
+		api.add(pod)
+	}
+	s := spec(t, o, address)
+	api.give(&s)
+	c := image.Start(t, s)
+	page := c.Wait(t, "http://"+address+":9464/metrics", `fpm_step_duration_seconds_count{fpm_dp_rank="0",instance="worker-7",job="llm-vllm-agg/VllmDecodeWorker",k8s_namespace_name="llm",k8s_pod_name="VllmDecodeWorker"`)
+	assert.NotContains(t, page, "Frontend")
+	c.Stop(t)
+	assert.Empty(t, api.denied(), "the role lacks what the observer asks for")
+}
+
 // Without its role the pod runs and finds nothing; the test above could fail.
 func TestDiscoveryNeedsItsRole(t *testing.T) {
 	image := container.Build(t)

@@ -92,6 +92,34 @@ func TestREADMEInstallsTheChart(t *testing.T) {
 	}
 }
 
+// The line that makes a PrometheusRule of the alerts does, and the dashboard is where
+// the line before says.
+func TestREADMEBringsDashboardAndAlerts(t *testing.T) {
+	made := false
+	for _, block := range blocks(t, filepath.Join(folder, "README.md"), "console") {
+		for _, line := range strings.Split(block, "\n") {
+			if _, rest, ok := strings.Cut(line, "--from-file="); ok {
+				assert.FileExists(t, filepath.Join(container.Repository(), rest))
+			}
+			makes, _, ok := strings.Cut(strings.TrimPrefix(line, "$ "), " | kubectl apply")
+			if !ok {
+				continue
+			}
+			made = true
+			command := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", makes)
+			command.Dir = container.Repository()
+			text, err := command.Output()
+			require.NoError(t, err)
+			var rule, alerts map[string]any
+			require.NoError(t, yaml.UnmarshalStrict(text, &rule))
+			read(t, distribution("alerts", "fpm.rules.yaml"), &alerts)
+			assert.Equal(t, "PrometheusRule", rule["kind"])
+			assert.Equal(t, alerts, rule["spec"])
+		}
+	}
+	assert.True(t, made)
+}
+
 // Each YAML block of the plugin's README that is of Kubernetes is an object, or
 // part of a pod.
 func TestPluginREADMEIsRight(t *testing.T) {

@@ -129,7 +129,7 @@ func TestSchemaHasTheKeysOfTheComponents(t *testing.T) {
 		of      reflect.Type
 		without []string
 	}{
-		"discovery.config":    {receiver, []string{"endpoint", "endpoints"}},
+		"discovery.config":    {receiver, []string{"endpoints"}},
 		"engines.config":      {receiver, []string{"endpoint", "endpoints", "dp_size", "dp_start_rank"}},
 		"engines.endpoints[]": {endpoint, nil},
 		"traces.config":       {exporter, []string{"enabled", "path"}},
@@ -195,6 +195,7 @@ func TestUnknownAndImpossibleValuesAreRefused(t *testing.T) {
 		"traces: {config: {max_total_bytes: 0}}":   "max_total_bytes",
 		"traces: {config: {mode: most}}":           "mode",
 		"discovery: {config: {endpoint: a}}":       "endpoint",
+		"discovery: {config: {endpoints: []}}":     "endpoints",
 		"discovery: {rule: 'name == \"fpm\"'}":     "rule",
 		"discovery: {config: {stale_after: 5}}":    "stale_after",
 		"engines: {endpoints: [{dp_size: 2}]}":     "endpoint",

@@ -32,6 +32,9 @@ prometheus.enabled: nothing goes out; enable prometheus, otlp.exporter or traces
 {{- if and $v.otlp.exporter.enabled (not $v.alternateConfig) (not $v.otlp.exporter.config.endpoint) }}
 otlp.exporter.config.endpoint: missing; the address of the gateway, like gateway.example.com:4317
 {{- end }}
+{{- if and $daemonset (not $v.alternateConfig) (hasPrefix "type == \"pod\"" $v.discovery.rule) (not $v.discovery.config.endpoint) }}
+discovery.config.endpoint: missing; a rule that finds pods says nothing of their port: "[`endpoint`]:20380"
+{{- end }}
 {{- if and $v.alternateConfig $v.config }}
 config: not allowed beside alternateConfig, which is used as it is
 {{- end }}
