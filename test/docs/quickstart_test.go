@@ -5,9 +5,12 @@ package docs
 
 import (
 	"bytes"
+	"net/http"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -16,6 +19,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/test/harness"
 )
 
 // output collects what a command prints while it runs.
@@ -36,10 +41,11 @@ func (o *output) String() string {
 	return o.text.String()
 }
 
-// quickstart are the README's first command and those for the second terminal.
+// quickstart are the README's first command, those for the second terminal, and
+// the one for a graph.
 func quickstart(t *testing.T) []string {
 	t.Helper()
-	return blocks(t, filepath.Join(root(t), "README.md"), "sh")[:2]
+	return blocks(t, filepath.Join(root(t), "README.md"), "sh")[:3]
 }
 
 // TestQuickstart is a newcomer: it runs the README's first command, reads what
@@ -79,6 +85,8 @@ func TestQuickstart(t *testing.T) {
 		t.Logf("$ %s\n%s", line, shown)
 	}
 
+	t.Run("graph", func(t *testing.T) { graph(t, commands[2]) })
+
 	// Ctrl-C reaches the whole group, as in a terminal.
 	interrupted = true
 	require.NoError(t, syscall.Kill(-run.Process.Pid, syscall.SIGINT))
@@ -99,6 +107,35 @@ func TestQuickstart(t *testing.T) {
 	log, err := os.ReadFile(filepath.Join(root(t), "run", "otelcol-fpm.log"))
 	require.NoError(t, err)
 	assert.Contains(t, string(log), "Shutdown complete")
+}
+
+// graph runs the README's Prometheus and asks it what its link draws.
+func graph(t *testing.T, line string) {
+	harness.Tool(t, "prometheus")
+	link := regexp.MustCompile(`\(http://([0-9.:]+)/graph\?[^)]*g0\.expr=([^)]*)\)`).FindStringSubmatch(read(t, filepath.Join(root(t), "README.md")))
+	require.NotNil(t, link)
+	expr, err := url.QueryUnescape(link[2])
+	require.NoError(t, err)
+	require.Contains(t, line, "--web.listen-address="+link[1])
+	var printed output
+	command := exec.Command("bash", "-c", "exec "+line)
+	command.Dir = root(t)
+	command.Stdout, command.Stderr = &printed, &printed
+	require.NoError(t, command.Start())
+	t.Cleanup(func() {
+		_ = command.Process.Kill()
+		_ = command.Wait()
+	})
+	server := &harness.Prometheus{Address: link[1]}
+	harness.Wait(t, "Prometheus does not answer", func() bool {
+		response, err := http.Get("http://" + link[1] + "/-/ready")
+		if err != nil {
+			return false
+		}
+		_ = response.Body.Close()
+		return response.StatusCode == http.StatusOK
+	})
+	harness.Wait(t, "nothing to draw", func() bool { return len(server.Query(t, expr)) == 2 })
 }
 
 // expected is what a newcomer hopes to see.
