@@ -118,6 +118,28 @@ func TestGatherDoesNotSlowABurst(t *testing.T) {
 	})
 }
 
+// Two messages a millisecond apart, twenty milliseconds before the next two: the second is read when it comes.
+func TestGatherNeedsAFastPublisher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newSocket()
+		conn := openSocket(t, s, 2*time.Millisecond)
+		began := time.Now()
+		go func() {
+			for range 10 {
+				time.Sleep(19 * time.Millisecond)
+				s.send(frame(0, []byte("pass")))
+				time.Sleep(time.Millisecond)
+				s.send(frame(0, []byte("pass")))
+			}
+		}()
+		for i := range 20 {
+			_, at, err := conn.Recv()
+			require.NoError(t, err)
+			assert.Equal(t, time.Duration(i/2*20+19+i%2)*time.Millisecond, at.Sub(began))
+		}
+	})
+}
+
 func TestGatherDoesNotWaitForASlowPublisher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newSocket()

@@ -49,6 +49,7 @@ type guard struct {
 	body  int64       // bytes of its body not passed on yet
 
 	at      time.Time // when the last bytes left the socket
+	before  time.Time // when the bytes before those did
 	emptied bool      // the last read got less than it could take, after the handshake
 
 	gatherTime time.Duration

@@ -66,7 +66,7 @@ func (g *guard) readSocket(p []byte) (int, error) {
 	for {
 		n, err := g.Conn.Read(p)
 		if n > 0 {
-			g.at = time.Now()
+			g.before, g.at = g.at, time.Now()
 			g.emptied = n < len(p) && g.live.started()
 			g.live.heard()
 			return n, nil // an error that came with bytes comes again without
@@ -84,9 +84,10 @@ func (g *guard) readSocket(p []byte) (int, error) {
 }
 
 // gather lets messages come together before the next read. It never waits while bytes lie in the socket, as far as the last
-// read tells, nor within a message: a burst is read as fast as it comes.
+// read tells, nor within a message: a burst is read as fast as it comes. Nor does it for a peer whose messages are further
+// apart than that, as the last two reads tell: the wait would be one more wake-up, for nothing.
 func (g *guard) gather() {
-	if g.gatherTime == 0 || !g.emptied || !g.live.messageStart.IsZero() {
+	if g.gatherTime == 0 || !g.emptied || !g.live.messageStart.IsZero() || g.at.Sub(g.before) > g.gatherTime*3/2 {
 		return
 	}
 	if early := g.gatherTime - time.Since(g.at); early > 0 {
