@@ -5,6 +5,7 @@ package fpmtraceexporter
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
 )
@@ -47,14 +48,17 @@ const (
 	// chunkBytes is small, so that rows dropped at its front do not hold much
 	// memory.
 	chunkBytes = 64 << 10
-	// maxSpare bounds the chunks kept for reuse.
-	maxSpare = 128
+	// rowBytes is what AppendRow puts around an event at most.
+	rowBytes = 48
+	// maxSpare bounds the chunks kept for reuse to 32 MiB: what a second of 50,000
+	// rows takes, so that a steady load makes no garbage.
+	maxSpare = 512
 )
 
 // push appends a row at the end of a lane.
 func (q *queue) push(l *lane, timestamp int64, event []byte) {
 	c := l.last()
-	if c == nil || len(c.buf) > 0 && len(c.buf)+len(event) > chunkBytes {
+	if c == nil || len(c.buf) > 0 && len(c.buf)+len(event)+rowBytes > chunkBytes {
 		c = q.newChunk(l)
 		l.chunks = append(l.chunks, c)
 		q.waiting.pushBack(c)
@@ -187,14 +191,19 @@ func (l *lane) removeFirst() {
 	l.chunks = l.chunks[:len(l.chunks)-1]
 }
 
+// newChunk gives a lane a chunk. The first one of a quiet producer grows with its
+// rows; who has filled one fills the next one too.
 func (q *queue) newChunk(l *lane) *chunk {
+	c := &chunk{}
 	if n := len(q.spare); n > 0 {
-		c := q.spare[n-1]
+		c = q.spare[n-1]
 		q.spare = q.spare[:n-1]
-		c.lane = l
-		return c
 	}
-	return &chunk{lane: l}
+	c.lane = l
+	if len(l.chunks) > 0 {
+		c.buf = slices.Grow(c.buf, chunkBytes)
+	}
+	return c
 }
 
 func (q *queue) recycle(c *chunk) {
