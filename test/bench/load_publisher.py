@@ -15,6 +15,9 @@ import msgspec
 import zmq
 
 
+RANKS_PER_WORKER = 8
+
+
 class Scheduled(msgspec.Struct):
     num_prefill_requests: int = 0
     sum_prefill_tokens: int = 0
@@ -77,29 +80,33 @@ def main() -> None:
     signal.signal(signal.SIGINT, stop)
 
     context = zmq.Context()
+    context.set(zmq.MAX_SOCKETS, args.ranks + 1)
     sockets = []
     for rank in range(args.ranks):
         socket = context.socket(zmq.PUB)
         socket.bind(f"tcp://127.0.0.1:{args.port + rank}")
         sockets.append(socket)
     messages = [
-        ForwardPassMetrics(1, "bench", rank, 0, 0.0, Scheduled(), Queued()) for rank in range(args.ranks)
+        ForwardPassMetrics(1, f"bench-{rank // RANKS_PER_WORKER}", rank % RANKS_PER_WORKER, 0, 0.0, Scheduled(), Queued())
+        for rank in range(args.ranks)
     ]
     encoder = msgspec.msgpack.Encoder()
     print("bound", flush=True)
 
-    counter = 0
+    # The ranks take turns, as engines do that know nothing of each other.
+    sent = 0
+    rate = args.rate * args.ranks
     started = time.monotonic()
     while not stopped:
-        due = int((time.monotonic() - started) * args.rate)
-        for counter in range(counter, due):
-            sequence = counter.to_bytes(8, "big")
-            for socket, message in zip(sockets, messages):
-                fill(message, counter)
-                socket.send_multipart((b"", sequence, encoder.encode(message)), zmq.NOBLOCK)
-        counter = max(counter, due)
+        due = int((time.monotonic() - started) * rate)
+        for turn in range(sent, due):
+            counter, rank = divmod(turn, args.ranks)
+            message = messages[rank]
+            fill(message, counter)
+            sockets[rank].send_multipart((b"", counter.to_bytes(8, "big"), encoder.encode(message)), zmq.NOBLOCK)
+        sent = max(sent, due)
         time.sleep(0.001)
-    print(counter, flush=True)
+    print(sent, flush=True)
     context.destroy(linger=0)
 
 
