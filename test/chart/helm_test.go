@@ -50,12 +50,18 @@ func helm(t *testing.T) string {
 	return path
 }
 
-// template renders the chart. A helm built from its module believes in an old
-// Kubernetes without extensions, so both are said.
+// template renders the chart.
 func template(t *testing.T, arguments ...string) (text string, err error) {
 	t.Helper()
+	return templateOf(t, folder, arguments...)
+}
+
+// templateOf renders a copy of the chart. A helm built from its module believes in an old
+// Kubernetes without extensions, so both are said.
+func templateOf(t *testing.T, chart string, arguments ...string) (text string, err error) {
+	t.Helper()
 	command := exec.CommandContext(t.Context(), helm(t), append([]string{
-		"template", release, folder, "--namespace", namespace,
+		"template", release, chart, "--namespace", namespace,
 		"--kube-version", "1.33.0", "--api-versions", "monitoring.coreos.com/v1",
 	}, arguments...)...)
 	var stderr strings.Builder
