@@ -71,6 +71,7 @@ func TestNotes(t *testing.T) {
 				assert.Equal(t, slices.Contains(said[name], sentence), strings.Contains(text, sentence), "%q in\n%s", sentence, text)
 			}
 		})
-	}	text := notes(t, file(t, "mode: deployment\nreplicaCount: 2\notlp: {receiver: {enabled: true}}"))
+	}
+	text := notes(t, file(t, "mode: deployment\nreplicaCount: 2\notlp: {receiver: {enabled: true}}"))
 	assert.Contains(t, text, replicas)
 }
