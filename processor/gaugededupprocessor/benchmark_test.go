@@ -108,6 +108,36 @@ func BenchmarkFolded(b *testing.B) {
 	benchmarkLoad(b, pmetric.MetricTypeHistogram, 1, 10_000)
 }
 
+// BenchmarkResolution is the cost of a gauge point where a batch has ten of each series, of which one goes on.
+func BenchmarkResolution(b *testing.B) {
+	for _, ranks := range []int{8, 1024} {
+		b.Run(fmt.Sprintf("ranks=%d", ranks), func(b *testing.B) {
+			cfg := changesOnly()
+			cfg.Resolution = time.Second
+			p := benchmarked(b, cfg)
+			const passes = 10
+			prepared := pmetric.NewMetrics()
+			for pass := range passes {
+				load{"gpu:20380", pmetric.MetricTypeGauge}.batch(0, ranks*metricsOfAPass, pcommon.Timestamp(pass+1)).
+					ResourceMetrics().MoveAndAppendTo(prepared.ResourceMetrics())
+			}
+			points := 0
+			b.ReportAllocs()
+			for b.Loop() {
+				b.StopTimer()
+				md := pmetric.NewMetrics()
+				prepared.CopyTo(md)
+				b.StartTimer()
+				if err := p.ConsumeMetrics(context.Background(), md); err != nil {
+					b.Fatal(err)
+				}
+				points += passes * ranks * metricsOfAPass
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(points), "ns/point")
+		})
+	}
+}
+
 func benchmarkLoad(b *testing.B, kind pmetric.MetricType, resources, series int) {
 	p := benchmarked(b, changesOnly())
 	var prepared []pmetric.Metrics

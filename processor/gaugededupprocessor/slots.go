@@ -16,14 +16,14 @@ import (
 //
 // Points are numbered in the order of the batch, which is the order in which superseded is asked.
 type slots struct {
-	best  map[slot]contender
+	best  map[observation.Key]contender // by slotKey
 	lost  []bool // by number
 	asked int
 }
 
-type slot struct {
-	resource, series observation.Key
-	at               uint64 // tick, or start time
+// slotKey gives the key of a series' slot: of a tick, or of a start time.
+func slotKey(resource, series observation.Key, at uint64) observation.Key {
+	return pair(pair(resource, series), bitsKey(at))
 }
 
 type contender struct {
@@ -31,8 +31,8 @@ type contender struct {
 	time   uint64
 }
 
-// keepSlots is the size up to which the map is used again.
-const keepSlots = 4096
+// keepSlots is the size up to which the map is used again: as many slots as a batch of a thousand ranks has, in 3 MiB.
+const keepSlots = 1 << 16
 
 func (s *slots) reset() {
 	if len(s.best) > keepSlots {
@@ -68,7 +68,7 @@ func (s *slots) choose(b *batch, md pmetric.Metrics) {
 func (s *slots) chooseGauges(tick uint64, resource, metric observation.Key, g pmetric.Gauge) {
 	for _, dp := range g.DataPoints().All() {
 		// All are equally new: the last one wins.
-		s.contend(slot{resource, seriesKey(metric, dp.Attributes()), uint64(dp.Timestamp()) / tick}, 0)
+		s.contend(slotKey(resource, seriesKey(metric, dp.Attributes()), uint64(dp.Timestamp())/tick), 0)
 	}
 }
 
@@ -78,15 +78,15 @@ func (s *slots) chooseSums(resource, metric observation.Key, sum pmetric.Sum) {
 			s.lost = append(s.lost, false)
 			continue
 		}
-		s.contend(slot{resource, seriesKey(metric, dp.Attributes()), uint64(dp.StartTimestamp())}, uint64(dp.Timestamp()))
+		s.contend(slotKey(resource, seriesKey(metric, dp.Attributes()), uint64(dp.StartTimestamp())), uint64(dp.Timestamp()))
 	}
 }
 
-func (s *slots) contend(at slot, time uint64) {
+func (s *slots) contend(at observation.Key, time uint64) {
 	c := contender{number: len(s.lost), time: time}
 	s.lost = append(s.lost, false)
 	if s.best == nil {
-		s.best = map[slot]contender{}
+		s.best = map[observation.Key]contender{}
 	}
 	best, taken := s.best[at]
 	switch {
