@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -122,7 +123,7 @@ func TestEveryYAMLBlockRuns(t *testing.T) {
 			t.Skip("ends by itself; receiver/fpmtracereceiver runs it into a Prometheus server")
 		}
 		t.Parallel()
-		folder, err := os.MkdirTemp("", "fpm") // short, for the paths of sockets
+		folder, err := os.MkdirTemp("", "fpm") //nolint:usetesting // short, for the paths of sockets
 		require.NoError(t, err)
 		t.Cleanup(func() { _ = os.RemoveAll(folder) })
 		config := address.ReplaceAllStringFunc(string(complete(t, block)), func(string) string { return harness.Address(t) })
@@ -132,6 +133,7 @@ func TestEveryYAMLBlockRuns(t *testing.T) {
 			return path
 		})
 		collector := harness.StartCollector(t, harness.CollectorConfig{File: config, Dir: folder})
+		time.Sleep(200 * time.Millisecond) // it minds signals right after it says that it is ready
 		collector.Stop(t)
 	})
 }

@@ -102,6 +102,7 @@ func TestFilesStartWithoutAWarning(t *testing.T) {
 			collector := harness.StartCollector(t, harness.CollectorConfig{
 				File: loopback.ReplaceAllStringFunc(text, func(string) string { return harness.Address(t) }),
 			})
+			time.Sleep(200 * time.Millisecond) // it minds signals right after it says that it is ready
 			for line := range strings.Lines(collector.Log()) {
 				if !strings.Contains(line, "grpc_log") { // the gateway is away
 					assert.NotContains(t, line, "\twarn\t")
