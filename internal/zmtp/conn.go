@@ -32,7 +32,6 @@ type ConnConfig struct {
 // Conn is a ZMTP connection after its handshake. One goroutine uses it; Close may be called from any.
 type Conn struct {
 	guard *guard
-	zmq   *zmq4.Conn
 }
 
 // Open shakes hands with the peer at the other end of nc, connected or accepted, until deadline. It owns nc: closed with the
@@ -51,24 +50,24 @@ func open(nc net.Conn, cfg ConnConfig, deadline time.Time) (*Conn, error) {
 		return nil, err
 	}
 	g := newGuard(nc, cfg)
-	zmq, err := handshake(g)
-	if err != nil {
+	if err := handshake(g); err != nil {
 		return nil, handshakeError(g, err)
 	}
 	if err := nc.SetReadDeadline(g.live.start(time.Now())); err != nil {
 		return nil, err
 	}
-	return &Conn{guard: g, zmq: zmq}, nil
+	return &Conn{guard: g}, nil
 }
 
 // handshake runs go-zeromq's Open, which panics on properties it does not expect. The guard leaves it none, as far as known.
-func handshake(g *guard) (c *zmq4.Conn, err error) {
+func handshake(g *guard) (err error) {
 	defer func() {
 		if p := recover(); p != nil {
-			c, err = nil, &HandshakeError{Reason: ReasonInternal, Detail: fmt.Sprintf("panic: %v", p)}
+			err = &HandshakeError{Reason: ReasonInternal, Detail: fmt.Sprintf("panic: %v", p)}
 		}
 	}()
-	return zmq4.Open(g, null.Security(), g.socketType, nil, false, nil)
+	_, err = zmq4.Open(g, null.Security(), g.socketType, nil, false, nil)
+	return err
 }
 
 // handshakeError gives the error of a failed handshake its reason. The guard's own error comes before what go-zeromq made
@@ -109,14 +108,14 @@ func (c *Conn) SubscribeAll() error {
 // Conn is of no more use. The error is an *OversizeError, *ProtocolError or *TimeoutError, io.EOF when the peer closed after
 // a whole message, io.ErrUnexpectedEOF when within one, or an error of package net.
 func (c *Conn) Recv() (frames [][]byte, at time.Time, err error) {
-	msg, err := c.zmq.RecvMsg()
-	if err != nil {
-		if c.guard.err != nil {
-			err = c.guard.err
-		}
-		return nil, time.Time{}, err
+	g := c.guard
+	if g.err == nil {
+		frames, g.err = g.message()
 	}
-	return msg.Frames, c.guard.at, nil
+	if g.err != nil {
+		return nil, time.Time{}, g.err
+	}
+	return frames, g.at, nil
 }
 
 // Close closes the connection; a Recv under way returns an error. Closing twice is harmless.

@@ -1,14 +1,13 @@
 // Copyright The otelcol-fpm Authors
 // SPDX-License-Identifier: Apache-2.0
 
-// Package zmtp keeps one ZMTP connection (ZeroMQ's wire protocol, https://rfc.zeromq.org/spec/37/, NULL mechanism) over
-// go-zeromq's connection type, safe against whatever the peer sends and quick to notice that it has gone. It knows
-// nothing of what the messages mean.
+// Package zmtp keeps one ZMTP connection (ZeroMQ's wire protocol, https://rfc.zeromq.org/spec/37/, NULL mechanism), safe
+// against whatever the peer sends and quick to notice that it has gone. It knows nothing of what the messages mean.
 //
 //	Subscriber.Run   dial, hand over to Open, subscribe, read until an error, back off with jitter, again
 //	   Conn.Recv     one whole message and the time it left the socket
-//	   zmq4.Conn     go-zeromq: greeting, READY, frames; asks the guard for bytes, two or three reads a frame
-//	   guard         buffered reads; gives go-zeromq only bytes it has checked, and answers and sends heartbeats
+//	   zmq4.Open     go-zeromq's handshake: greeting and READY, of which it sees only bytes that the guard has checked
+//	   guard         buffered reads; takes messages apart, answers and sends heartbeats
 //	     greeting, ready, framer   what a peer may send, byte by byte (pure)
 //	     liveness                  when to ask for a sign of life, when to give up (pure; time comes as an argument)
 //	   net.Conn      TCP with keep-alive, or a Unix socket

@@ -28,11 +28,12 @@ const (
 	stageTraffic
 )
 
-// guard is the net.Conn that go-zeromq reads from. It passes on only bytes that it has checked, and no command but READY:
-// go-zeromq takes commands and messages for one another when libzmq puts a heartbeat between the frames of a message, and
-// its PONG leaves the context out. A guard is used by one goroutine; only Close may be called by others.
+// guard reads a connection. It is the net.Conn of go-zeromq's handshake, which gets only bytes that were checked; the
+// messages behind it the guard takes apart itself: go-zeromq takes commands and messages for one another when libzmq puts
+// a heartbeat between the frames of a message, its PONG leaves the context out, and reading a frame in pieces costs twice
+// what it does here. A guard is used by one goroutine; only Close may be called by others.
 //
-// Invariant (TestGuardRefusesBeforeAllocation): a header reaches go-zeromq only after the framer has accepted it.
+// Invariant (TestGuardRefusesBeforeAllocation): a body is made room for only after the framer has accepted its header.
 type guard struct {
 	net.Conn
 	socketType zmq4.SocketType // ours
@@ -44,9 +45,7 @@ type guard struct {
 	r, w   int
 	filled bool // the last read filled buf: let it grow
 
-	head  []byte      // checked bytes to pass on before any other
-	frame frameHeader // the frame whose header was passed on last
-	body  int64       // bytes of its body not passed on yet
+	head []byte // checked bytes of the handshake to pass on
 
 	at      time.Time // when the last bytes left the socket
 	before  time.Time // when the bytes before those did
@@ -67,19 +66,17 @@ func newGuard(nc net.Conn, cfg ConnConfig) *guard {
 	}
 }
 
-// Read passes checked bytes on; never bytes of two frames at once.
+// Read passes checked bytes of the handshake on.
 func (g *guard) Read(p []byte) (int, error) {
+	for g.err == nil && len(g.head) == 0 {
+		g.err = g.advance()
+	}
 	if g.err != nil {
 		return 0, g.err
 	}
-	if len(p) == 0 {
-		return 0, nil
-	}
-	n, err := g.read(p)
-	if err != nil {
-		g.err = err
-	}
-	return n, err
+	n := copy(p, g.head)
+	g.head = g.head[n:]
+	return n, nil
 }
 
 // Write serves the handshake, whose deadline is set on the connection as a whole.
@@ -91,42 +88,7 @@ func (g *guard) Write(p []byte) (int, error) {
 	return n, err
 }
 
-func (g *guard) read(p []byte) (int, error) {
-	for len(g.head) == 0 && g.body == 0 {
-		if err := g.advance(); err != nil {
-			return 0, err
-		}
-	}
-	if len(g.head) > 0 {
-		n := copy(p, g.head)
-		g.head = g.head[n:]
-		return n, nil
-	}
-	if int64(len(p)) > g.body {
-		p = p[:g.body]
-	}
-	n, err := g.readBody(p)
-	g.body -= int64(n)
-	return n, err
-}
-
-// readBody reads bytes of the current frame, past the buffer when it is empty and would not help.
-func (g *guard) readBody(p []byte) (int, error) {
-	if g.r == g.w {
-		if len(p) >= len(g.buf) {
-			n, err := g.readSocket(p)
-			return n, cutShort(err)
-		}
-		if err := g.fill(); err != nil {
-			return 0, cutShort(err)
-		}
-	}
-	n := copy(p, g.buf[g.r:g.w])
-	g.r += n
-	return n, nil
-}
-
-// advance gets the next piece of the peer's bytes checked and ready in head.
+// advance gets the next piece of the peer's handshake checked and ready in head.
 func (g *guard) advance() error {
 	switch g.stage {
 	case stageGreeting:
@@ -134,7 +96,7 @@ func (g *guard) advance() error {
 	case stageReady:
 		return g.advanceReady()
 	default:
-		return g.advanceTraffic()
+		return &ProtocolError{Detail: "the handshake is over"} // go-zeromq never asks for more
 	}
 }
 
@@ -180,30 +142,6 @@ func (g *guard) advanceReady() error {
 	return nil
 }
 
-func (g *guard) advanceTraffic() error {
-	g.endFrame()
-	h, err := g.nextHeader()
-	if err != nil {
-		return err
-	}
-	if h.command {
-		g.take(h.headerLen)
-		return g.command(h)
-	}
-	g.frame = h
-	g.body = h.size
-	g.head = g.take(h.headerLen)
-	return nil
-}
-
-// endFrame tells liveness when the frame passed on last was the end of a message.
-func (g *guard) endFrame() {
-	if g.frame.headerLen > 0 && !g.frame.more {
-		g.live.end(g.at)
-	}
-	g.frame = frameHeader{}
-}
-
 // nextHeader waits for a whole header and has it checked. It is left in the buffer, except that of READY.
 func (g *guard) nextHeader() (frameHeader, error) {
 	for {
@@ -228,29 +166,6 @@ func (g *guard) nextHeader() (frameHeader, error) {
 			return h, err
 		}
 	}
-}
-
-// command reads a command after the handshake to its end and answers a PING. Any other has served by coming.
-func (g *guard) command(h frameHeader) error {
-	var kept [keptCommandBytes]byte
-	body := kept[:min(h.size, int64(len(kept)))]
-	if err := g.readFull(body); err != nil {
-		return cutShort(err)
-	}
-	for rest := h.size - int64(len(body)); rest > 0; {
-		if g.r == g.w {
-			if err := g.fill(); err != nil {
-				return cutShort(err)
-			}
-		}
-		n := min(rest, int64(g.w-g.r))
-		g.r += int(n)
-		rest -= n
-	}
-	if pong, ok := pongBody(body); ok {
-		return g.writeFrame(flagCommand, pong)
-	}
-	return nil
 }
 
 // progress describes how far the handshake got.

@@ -25,10 +25,18 @@ func (g *guard) writeFrame(flags byte, body string) error {
 	return err
 }
 
-// readFull fills p from buffer and socket.
+// readFull fills p from buffer and socket, past the buffer when it is empty and would not help.
 func (g *guard) readFull(p []byte) error {
 	for len(p) > 0 {
 		if g.r == g.w {
+			if len(p) >= len(g.buf) {
+				n, err := g.readSocket(p)
+				if err != nil {
+					return err
+				}
+				p = p[n:]
+				continue
+			}
 			if err := g.fill(); err != nil {
 				return err
 			}
