@@ -23,9 +23,9 @@ type ConnConfig struct {
 	// how long a message may take from its first byte to its last. Positive.
 	StaleAfter time.Duration
 	Limits     Limits
-	// Gather is the least time between a read that emptied the socket and the next one, 0 for none. A wake-up costs more
-	// than a message: one that serves several saves much of the cost of receiving. It is what the time of a message may be
-	// late by.
+	// Gather is how far apart the moments are at which a busy peer is read once its socket is empty, 0 for whenever bytes
+	// come. A wake-up costs more than a message: one that serves several saves much of the cost of receiving. It is what
+	// the time of a message may be late by.
 	Gather time.Duration
 }
 

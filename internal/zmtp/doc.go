@@ -8,6 +8,7 @@
 //	   Conn.Recv     one whole message and the time it left the socket
 //	   zmq4.Open     go-zeromq's handshake: greeting and READY, of which it sees only bytes that the guard has checked
 //	   guard         buffered reads; takes messages apart, answers and sends heartbeats
+//	     gatherer                  one wake-up for many messages of a busy peer
 //	     greeting, ready, framer   what a peer may send, byte by byte (pure)
 //	     liveness                  when to ask for a sign of life, when to give up (pure; time comes as an argument)
 //	   net.Conn      TCP with keep-alive, or a Unix socket

@@ -6,6 +6,7 @@ package zmtp
 import (
 	"io"
 	"net"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -157,4 +158,85 @@ func TestGatherDoesNotWaitForASlowPublisher(t *testing.T) {
 			assert.Zero(t, at.Sub(time.Unix(946684800, 0))%(20*time.Millisecond), "not at the moment it came")
 		}
 	})
+}
+
+// A publisher that is fast, then slow, then stops within a message, then closes: whatever it sends is received soon after,
+// although the socket was made quiet while it was fast.
+func TestQuietSocketsLoseNoWakeUp(t *testing.T) {
+	for _, network := range []string{"tcp", "unix"} {
+		t.Run(network, func(t *testing.T) {
+			address := "127.0.0.1:0"
+			if network == "unix" {
+				address = filepath.Join(t.TempDir(), "s")
+			}
+			l, err := net.Listen(network, address)
+			require.NoError(t, err)
+			defer l.Close()
+			sent := make(chan time.Time, 1)
+			const fast = 200
+			go func() {
+				nc, err := l.Accept()
+				if err != nil {
+					return
+				}
+				defer nc.Close()
+				go func() { _, _ = io.Copy(io.Discard, nc) }() // unread bytes would make the end a reset
+				_, _ = nc.Write(publisherHandshake())
+				for range 3 {
+					for range fast {
+						time.Sleep(300 * time.Microsecond)
+						_, _ = nc.Write(frame(0, repeat(435)))
+					}
+					time.Sleep(30 * time.Millisecond)
+					sent <- time.Now()
+					_, _ = nc.Write(frame(0, []byte("alone")))
+					time.Sleep(30 * time.Millisecond)
+					halves := frame(0, repeat(20_000))
+					_, _ = nc.Write(halves[:10_000])
+					time.Sleep(30 * time.Millisecond)
+					sent <- time.Now()
+					_, _ = nc.Write(halves[10_000:])
+				}
+				time.Sleep(30 * time.Millisecond)
+				sent <- time.Now()
+			}()
+			nc, err := net.Dial(network, l.Addr().String())
+			require.NoError(t, err)
+			c, err := Open(nc, ConnConfig{
+				SocketType: zmq4.Sub, StaleAfter: time.Minute, Limits: Limits{MaxMessageBytes: 1 << 20, MaxFrames: 16}, Gather: 2 * time.Millisecond,
+			}, time.Now().Add(time.Second))
+			require.NoError(t, err)
+			defer c.Close()
+			watchdog := time.AfterFunc(20*time.Second, func() { c.Close() })
+			defer watchdog.Stop()
+			for range 3 {
+				quiet := 0
+				for range fast {
+					_, _, err := c.Recv()
+					require.NoError(t, err)
+					if c.guard.gatherer.quiet {
+						quiet++
+					}
+				}
+				assert.Greater(t, quiet, fast/4, "the socket was hardly quiet")
+				for range 2 {
+					_, _, err := c.Recv()
+					require.NoError(t, err)
+					assert.Less(t, time.Since(<-sent), 10*time.Second)
+				}
+			}
+			_, _, err = c.Recv()
+			require.Equal(t, io.EOF, err)
+			assert.Less(t, time.Since(<-sent), 10*time.Second)
+		})
+	}
+}
+
+// Connections that gather read at the same moments, at most one wait apart.
+func TestGatherersPauseUntilTheSameMoments(t *testing.T) {
+	g := gatherer{every: 2 * time.Millisecond}
+	moment := time.Unix(1_800_000_000, 0)
+	for _, early := range []time.Duration{2 * time.Millisecond, 1_999_999, time.Millisecond, 1} {
+		assert.Equal(t, early, g.pause(moment.Add(-early)))
+	}
 }

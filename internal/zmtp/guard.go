@@ -51,8 +51,8 @@ type guard struct {
 	before  time.Time // when the bytes before those did
 	emptied bool      // the last read got less than it could take, after the handshake
 
-	gatherTime time.Duration
-	err        error // the first error; every later Read returns it
+	gatherer gatherer
+	err      error // the first error; every later Read returns it
 }
 
 func newGuard(nc net.Conn, cfg ConnConfig) *guard {
@@ -61,7 +61,7 @@ func newGuard(nc net.Conn, cfg ConnConfig) *guard {
 		socketType: cfg.SocketType,
 		framer:     framer{limits: cfg.Limits},
 		live:       liveness{staleAfter: cfg.StaleAfter},
-		gatherTime: cfg.Gather,
+		gatherer:   newGatherer(nc, cfg.Gather),
 		buf:        make([]byte, initialBufferBytes),
 	}
 }

@@ -70,13 +70,17 @@ func (g *guard) fill() error {
 
 // readSocket reads at least one byte, through as many read deadlines as liveness grants, or returns an error.
 func (g *guard) readSocket(p []byte) (int, error) {
-	g.gather()
+	if g.gathers() {
+		time.Sleep(g.gatherer.pause(time.Now()))
+	}
+	if n := g.gatherer.read(p); n > 0 {
+		g.received(n, len(p))
+		return n, nil
+	}
 	for {
 		n, err := g.Conn.Read(p)
 		if n > 0 {
-			g.before, g.at = g.at, time.Now()
-			g.emptied = n < len(p) && g.live.started()
-			g.live.heard()
+			g.received(n, len(p))
 			return n, nil // an error that came with bytes comes again without
 		}
 		if err == nil {
@@ -91,16 +95,11 @@ func (g *guard) readSocket(p []byte) (int, error) {
 	}
 }
 
-// gather lets messages come together before the next read. It never waits while bytes lie in the socket, as far as the last
-// read tells, nor within a message: a burst is read as fast as it comes. Nor does it for a peer whose messages are further
-// apart than that, as the last two reads tell: the wait would be one more wake-up, for nothing.
-func (g *guard) gather() {
-	if g.gatherTime == 0 || !g.emptied || !g.live.messageStart.IsZero() || g.at.Sub(g.before) > g.gatherTime*3/2 {
-		return
-	}
-	if early := g.gatherTime - time.Since(g.at); early > 0 {
-		time.Sleep(early)
-	}
+// received takes note of a read that brought n bytes where it could have taken more.
+func (g *guard) received(n, room int) {
+	g.before, g.at = g.at, time.Now()
+	g.emptied = n < room && g.live.started()
+	g.live.heard()
 }
 
 // deadlinePassed does what liveness says and sets the next deadline, or gives the peer up.

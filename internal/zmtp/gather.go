@@ -1,0 +1,96 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package zmtp
+
+import (
+	"net"
+	"syscall"
+	"time"
+)
+
+// gathers tells whether the next read may wait for more messages to come together. It never does while bytes lie in the
+// socket, as far as the last read tells, nor within a message: a burst is read as fast as it comes. Nor does it for a peer
+// whose messages are further apart than the wait, as the last two reads tell: that would be one more wake-up, for nothing.
+func (g *guard) gathers() bool {
+	every := g.gatherer.every
+	return every > 0 && g.emptied && g.live.messageStart.IsZero() && g.at.Sub(g.before) <= every*3/2
+}
+
+// quietBytes is how many bytes may come before the kernel tells of them while we would look anyway.
+const quietBytes = 32 << 10
+
+// gatherer lets the messages of a busy peer come together, since being woken for a message costs more than all that is
+// done with it. Two things make for fewer wake-ups: connections pause until the same moments, so that one wake-up serves
+// them all; and the socket is quiet meanwhile (SO_RCVLOWAT), since the runtime's poller is woken by every arrival else,
+// whether anybody reads or not.
+//
+// Invariant (TestQuietSocketsLoseNoWakeUp): nobody waits for a quiet socket. What finds nothing in it makes it loud first.
+type gatherer struct {
+	every time.Duration // 0: does not gather
+	// raw is the socket, nil where there is none or it cannot be quiet.
+	raw   syscall.RawConn
+	quiet bool
+
+	// Of the read under way:
+	p     []byte
+	n     int
+	tryFD func(fd uintptr) bool
+}
+
+func newGatherer(nc net.Conn, every time.Duration) gatherer {
+	g := gatherer{every: every}
+	if socket, ok := nc.(syscall.Conn); ok && every > 0 {
+		if raw, err := socket.SyscallConn(); err == nil {
+			g.raw = raw
+		}
+	}
+	return g
+}
+
+// pause is how long it is from now until the next moment at which connections read. Until then the socket is quiet.
+func (g *gatherer) pause(now time.Time) time.Duration {
+	if g.raw != nil && !g.quiet {
+		g.setQuiet(true)
+	}
+	return g.every - time.Duration(now.UnixNano()%int64(g.every))
+}
+
+// read reads from a quiet socket what lies in it. When that is nothing, or the end, the socket is loud again and may be
+// waited for. It does nothing with a socket that is not quiet.
+func (g *gatherer) read(p []byte) int {
+	if !g.quiet {
+		return 0
+	}
+	if g.tryFD == nil {
+		g.tryFD = func(fd uintptr) bool {
+			g.n = readNow(fd, g.p)
+			return true // do not wait
+		}
+	}
+	g.p, g.n = p, 0
+	err := g.raw.Read(g.tryFD)
+	g.p = nil
+	if err != nil || g.n <= 0 {
+		g.setQuiet(false)
+		return 0
+	}
+	return g.n
+}
+
+// setQuiet changes how many bytes have to come before the kernel tells of them. A socket that cannot do that is left alone
+// from then on.
+func (g *gatherer) setQuiet(quiet bool) {
+	bytes := 1
+	if quiet {
+		bytes = quietBytes
+	}
+	var failed error
+	err := g.raw.Control(func(fd uintptr) { failed = setLowWater(fd, bytes) })
+	if err != nil || failed != nil {
+		// Closed, or not to be had here. A socket that was made quiet can be made loud.
+		g.raw, g.quiet = nil, false
+		return
+	}
+	g.quiet = quiet
+}
