@@ -4,7 +4,8 @@
 
 One PUB socket a rank on adjacent ports. The messages have the size and shape of a
 busy engine's (about 435 bytes); counts and durations vary, so that every gauge changes
-at most passes. Prints the messages sent a rank when it is terminated.
+at most passes. At its end it prints how many messages it sent, and how many counters it
+left out.
 """
 
 import argparse
@@ -63,11 +64,20 @@ def fill(message: ForwardPassMetrics, counter: int) -> None:
     queued.sum_prefill_tokens = counter % 4 * 700
 
 
+def subscribed(socket: zmq.Socket) -> None:
+    """Waits until somebody has subscribed; what is sent before that reaches nobody."""
+    while socket.recv()[:1] != b"\x01":
+        pass
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--port", type=int, default=20380, help="port of rank 0")
     parser.add_argument("--ranks", type=int, default=8)
-    parser.add_argument("--rate", type=int, default=1250, help="messages a second and rank")
+    parser.add_argument("--rate", type=int, default=1250, help="messages a second and rank; 0: as fast as it goes")
+    parser.add_argument("--count", type=int, default=0, help="messages in all; 0: until it is terminated")
+    parser.add_argument("--gap-every", type=int, default=0, help="leave out each Nth message of a rank, counter and all; 0: none")
+    parser.add_argument("--wait", action="store_true", help="begin when all ranks have a subscriber")
     args = parser.parse_args()
 
     stopped = False
@@ -83,7 +93,8 @@ def main() -> None:
     context.set(zmq.MAX_SOCKETS, args.ranks + 1)
     sockets = []
     for rank in range(args.ranks):
-        socket = context.socket(zmq.PUB)
+        # On the wire the same as PUB, but it tells of subscribers.
+        socket = context.socket(zmq.XPUB if args.wait else zmq.PUB)
         socket.bind(f"tcp://127.0.0.1:{args.port + rank}")
         sockets.append(socket)
     messages = [
@@ -92,22 +103,43 @@ def main() -> None:
     ]
     encoder = msgspec.msgpack.Encoder()
     print("bound", flush=True)
+    if args.wait:
+        for socket in sockets:
+            subscribed(socket)
+        time.sleep(0.2)
 
     # The ranks take turns and each message goes out when it is due: engines know nothing
     # of each other, so a consumer is woken for nearly every one.
-    sent = 0
+    turn = sent = left_out = 0
     rate = args.rate * args.ranks
+    end = args.count or 1 << 62
     started = time.monotonic()
-    while not stopped:
-        due = int((time.monotonic() - started) * rate)
-        for turn in range(sent, due):
+    while not stopped and turn < end:
+        due = min(end, int((time.monotonic() - started) * rate)) if rate else min(end, turn + 1000)
+        for turn in range(turn, due):
             counter, rank = divmod(turn, args.ranks)
+            # Never the last one: nothing after it would tell of the gap.
+            if args.gap_every and counter % args.gap_every == args.gap_every - 1 and turn < end - args.ranks:
+                left_out += 1
+                continue
             message = messages[rank]
             fill(message, counter)
             sockets[rank].send_multipart((b"", counter.to_bytes(8, "big"), encoder.encode(message)), zmq.NOBLOCK)
-        sent = max(sent, due)
-        time.sleep(max(0.0, started + (sent + 1) / rate - time.monotonic()))
-    print(sent, flush=True)
+            sent += 1
+        turn = max(turn, due)
+        if rate:
+            time.sleep(max(0.0, started + (turn + 1) / rate - time.monotonic()))
+    if args.wait:
+        # One more of each rank, when all is calm, tells of what was left out or dropped before it.
+        time.sleep(1)
+        counter = turn // args.ranks + 1
+        for rank, socket in enumerate(sockets):
+            fill(messages[rank], counter)
+            socket.send_multipart((b"", counter.to_bytes(8, "big"), encoder.encode(messages[rank])), zmq.NOBLOCK)
+            left_out += counter - (turn + args.ranks - 1 - rank) // args.ranks
+            sent += 1
+        time.sleep(1)
+    print(sent, left_out, flush=True)
     context.destroy(linger=0)
 
 
