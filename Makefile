@@ -99,6 +99,10 @@ bench: ## run the Go benchmarks
 bench-e2e: build $(VENV)/stamp ## measure the Collector beside a Python consumer under the same load
 	@$(VENV)/bin/python test/bench/side_by_side.py
 
+.PHONY: soak
+soak: build $(VENV)/stamp ## run both pipelines for an hour with restarts, gaps and rolls, and account for every message
+	@$(VENV)/bin/python test/bench/soak.py
+
 .PHONY: lint
 lint: $(GOLANGCI_LINT) ## gofumpt and golangci-lint
 	@unformatted=$$($(GOFUMPT) -l cmd exporter internal processor receiver test); \

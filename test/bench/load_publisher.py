@@ -129,7 +129,7 @@ def main() -> None:
         turn = max(turn, due)
         if rate:
             time.sleep(max(0.0, started + (turn + 1) / rate - time.monotonic()))
-    if args.wait:
+    if args.wait and turn >= args.ranks:
         # One more of each rank, when all is calm, tells of what was left out or dropped before it.
         time.sleep(1)
         counter = turn // args.ranks + 1
