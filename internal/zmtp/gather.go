@@ -5,16 +5,42 @@ package zmtp
 
 import (
 	"net"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
 
+// subscribers counts the subscriptions that are up in this process, gathering or not.
+var subscribers atomic.Int64
+
+// maxLooks is how many looks at an empty socket at most are worth a wake-up: on a busy machine that costs less.
+const maxLooks = 8
+
+// looks is how many times a socket may be looked at for each message. A look where nobody else looks costs a wake-up,
+// as waiting for the message would; where many look at the same moment it costs a system call.
+func looks() int { return int(min(max(subscribers.Load()+1, 2), maxLooks)) }
+
 // gathers tells whether the next read may wait for more messages to come together. It never does while bytes lie in the
 // socket, as far as the last read tells, nor within a message: a burst is read as fast as it comes. Nor does it for a peer
-// whose messages are further apart than the wait, as the last two reads tell: that would be one more wake-up, for nothing.
+// whose messages are so far apart, as the last two reads tell, that too many looks would find nothing.
 func (g *guard) gathers() bool {
 	every := g.gatherer.every
-	return every > 0 && g.emptied && g.live.messageStart.IsZero() && g.at.Sub(g.before) <= every*3/2
+	return every > 0 && g.emptied && g.live.messageStart.IsZero() && g.at.Sub(g.before) <= every*time.Duration(looks())
+}
+
+// look reads from the socket at the moments that all connections share, as long as that is worth it. When it brings
+// nothing the socket is to be waited for.
+func (g *guard) look(p []byte) int {
+	if !g.gathers() {
+		g.gatherer.vain = maxLooks // the last one
+		return g.gatherer.read(p)
+	}
+	for {
+		time.Sleep(g.gatherer.pause(time.Now()))
+		if n := g.gatherer.read(p); n > 0 || !g.gatherer.quiet {
+			return n
+		}
+	}
 }
 
 // quietBytes is how many bytes may come before the kernel tells of them while we would look anyway.
@@ -25,12 +51,13 @@ const quietBytes = 32 << 10
 // them all; and the socket is quiet meanwhile (SO_RCVLOWAT), since the runtime's poller is woken by every arrival else,
 // whether anybody reads or not.
 //
-// Invariant (TestQuietSocketsLoseNoWakeUp): nobody waits for a quiet socket. What finds nothing in it makes it loud first.
+// Invariant (TestQuietSocketsLoseNoWakeUp): nobody waits for a quiet socket. Who stops looking makes it loud first.
 type gatherer struct {
 	every time.Duration // 0: does not gather
 	// raw is the socket, nil where there is none or it cannot be quiet.
 	raw   syscall.RawConn
 	quiet bool
+	vain  int // looks in a row that found nothing
 
 	// Of the read under way:
 	p     []byte
@@ -56,8 +83,8 @@ func (g *gatherer) pause(now time.Time) time.Duration {
 	return g.every - time.Duration(now.UnixNano()%int64(g.every))
 }
 
-// read reads from a quiet socket what lies in it. When that is nothing, or the end, the socket is loud again and may be
-// waited for. It does nothing with a socket that is not quiet.
+// read reads from a quiet socket what lies in it. When that is nothing, for the last of several looks, or the end, the
+// socket is loud again and may be waited for. It does nothing with a socket that is not quiet.
 func (g *gatherer) read(p []byte) int {
 	if !g.quiet {
 		return 0
@@ -71,11 +98,17 @@ func (g *gatherer) read(p []byte) int {
 	g.p, g.n = p, 0
 	err := g.raw.Read(g.tryFD)
 	g.p = nil
-	if err != nil || g.n <= 0 {
+	switch {
+	case err == nil && g.n > 0:
+		g.vain = 0
+		return g.n
+	case err == nil && g.n < 0 && g.vain < looks():
+		g.vain++
+	default:
+		g.vain = 0
 		g.setQuiet(false)
-		return 0
 	}
-	return g.n
+	return 0
 }
 
 // setQuiet changes how many bytes have to come before the kernel tells of them. A socket that cannot do that is left alone

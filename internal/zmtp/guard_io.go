@@ -70,10 +70,7 @@ func (g *guard) fill() error {
 
 // readSocket reads at least one byte, through as many read deadlines as liveness grants, or returns an error.
 func (g *guard) readSocket(p []byte) (int, error) {
-	if g.gathers() {
-		time.Sleep(g.gatherer.pause(time.Now()))
-	}
-	if n := g.gatherer.read(p); n > 0 {
+	if n := g.look(p); n > 0 {
 		g.received(n, len(p))
 		return n, nil
 	}

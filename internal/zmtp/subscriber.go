@@ -88,6 +88,8 @@ func (s *Subscriber) connection(ctx context.Context, heard func()) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
+	subscribers.Add(1)
+	defer subscribers.Add(-1)
 	s.handler.Connected()
 	for {
 		frames, at, err := conn.Recv()
