@@ -89,7 +89,16 @@ processors:
     check_interval: 1s
     limit_mib: {{ div (mul $memory 75) 100 }}
     spike_limit_mib: {{ div (mul $memory 15) 100 }}
-  gauge_dedup: {}
+  {{- $dedup := dict }}
+  {{- if and .Values.prometheus.enabled (not .Values.otlp.exporter.enabled) }}
+  {{- /* A page shows the last value of a gauge only: of the changes within one batch and second the last one is enough. */ -}}
+  {{- $_ := set $dedup "resolution" "1s" }}
+  {{- end }}
+  {{- if .Values.metricEvent.enabled }}
+  {{- /* TokenSpeed filters its gauges too, once a second give or take some milliseconds. */ -}}
+  {{- $_ := set $dedup "tolerance" "100ms" }}
+  {{- end }}
+  gauge_dedup: {{ toJson $dedup }}
 exporters:
   {{- if .Values.prometheus.enabled }}
   prometheus:
