@@ -73,6 +73,7 @@ func (e *traceExporter) start() error {
 		return err
 	}
 	if !e.cfg.Enabled {
+		e.settings.Logger.Info("Writes no trace: enabled is off, so records are taken and let go")
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		e.running = true

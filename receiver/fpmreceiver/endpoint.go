@@ -51,6 +51,9 @@ func (e *endpoint) Connected() {
 	e.connects.Add(1)
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.unreached {
+		e.receiver.logger.Info("Connected", zap.Stringer("endpoint", e.address))
+	}
 	e.unreached = false
 	e.liveness.connect(time.Now())
 	for _, r := range e.ranks {

@@ -5,6 +5,7 @@ package fpmreceiver
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -222,5 +223,25 @@ func TestShutdownDoesNotInsistOnTheEnd(t *testing.T) {
 		assert.Zero(t, time.Since(began), "one attempt")
 		assert.Empty(t, ends(metrics.points()))
 		g.settled(1)
+	})
+}
+
+// Who was told that an engine is not there is told when it is: once for each time.
+func TestConnectionIsAnnouncedAfterNone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := newRig(t, testConfig(), &metricsSink{}, nil)
+		g.startWithoutIntake()
+		e := g.endpoint(0)
+		connected := func() int { return g.lines.FilterMessage("Connected").Len() }
+		e.Connected()
+		assert.Zero(t, connected(), "there was nothing to take back")
+		for range 3 {
+			e.Disconnected(errors.New("refused"))
+		}
+		assert.Equal(t, 1, g.lines.FilterMessageSnippet("No connection; trying again").Len())
+		e.Connected()
+		e.Connected()
+		assert.Equal(t, 1, connected())
+		g.shutdown()
 	})
 }
