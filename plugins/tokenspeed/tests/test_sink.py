@@ -309,6 +309,31 @@ def test_a_socket_that_the_system_refuses_is_tried_again(
     assert sink.ledger.dropped_total() == 0
 
 
+def test_a_socket_that_breaks_at_the_end_is_closed(
+    make_sink: MakeSink, pull: Pull, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    links: list[PushLink] = []
+    real = PushLink.open
+
+    def opened(link: PushLink) -> zmq.Socket[bytes]:
+        links.append(link)
+        return real(link)
+
+    monkeypatch.setattr(PushLink, "open", opened)
+    sink = make_sink()
+    sink.emit(Event(value=0))
+    pull.message()
+
+    def broken(link: PushLink, seconds: float) -> bool:
+        raise zmq.ZMQError(errno.EMFILE)
+
+    monkeypatch.setattr(PushLink, "ready", broken)
+    sink.close(5)
+    assert "cannot deliver: ZMQError: Too many open files" in caplog.text
+    assert links[0]._socket is None
+    assert links[0]._context is None
+
+
 def test_a_socket_that_breaks_loses_no_event_in_hand(
     make_sink: MakeSink, pull: Pull, monkeypatch: pytest.MonkeyPatch
 ) -> None:

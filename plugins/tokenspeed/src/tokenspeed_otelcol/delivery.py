@@ -132,6 +132,7 @@ class Delivery:
             self._link.close(closing.linger_by - time.monotonic())
         except Exception as error:
             self._complain_of(error)
+            self._abandon_link()
         self._complain_of_drops()
         log_closed(self._ledger)
 
