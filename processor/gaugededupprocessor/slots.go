@@ -17,7 +17,7 @@ import (
 // Points are numbered in the order of the batch, which is the order in which superseded is asked.
 type slots struct {
 	best  map[observation.Key]contender // by slotKey
-	lost  []bool // by number
+	lost  []bool                        // by number
 	asked int
 }
 
