@@ -39,10 +39,11 @@ bin/otelcol-fpm: $(TOOLS)/sources.stamp $(GO_SOURCES)
 bin/fpmsim bin/fpmbench: bin/%: $(GO_SOURCES)
 	@$(GO_BUILD) -o $@ ./cmd/$*
 
-# ocb writes the sources of the distribution and tidies its module.
+# ocb writes the sources of the distribution, which are not formatted, and tidies its module.
 $(TOOLS)/sources.stamp: builder-config.yaml go.mod $(OCB)
 	@echo "ocb: writing $(DISTRIBUTION)/ from builder-config.yaml"
 	@$(OCB) --config builder-config.yaml --skip-compilation --skip-strict-versioning=false 2>&1 | { grep -v INFO || true; }
+	@gofmt -w $(DISTRIBUTION)
 	@touch $@
 
 $(OCB):
