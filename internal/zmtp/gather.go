@@ -29,18 +29,25 @@ func (g *guard) gathers() bool {
 }
 
 // look reads from the socket at the moments that all connections share, as long as that is worth it. When it brings
-// nothing the socket is to be waited for.
+// nothing the socket is loud, and to be waited for.
 func (g *guard) look(p []byte) int {
-	if !g.gathers() {
-		g.gatherer.vain = maxLooks // the last one
-		return g.gatherer.read(p)
-	}
-	for {
-		time.Sleep(g.gatherer.pause(time.Now()))
-		if n := g.gatherer.read(p); n > 0 || !g.gatherer.quiet {
-			return n
+	socket := &g.gatherer
+	if g.gathers() {
+		for range looks() {
+			time.Sleep(socket.pause(time.Now()))
+			if n := socket.read(p); n > 0 {
+				return n
+			} else if n == 0 {
+				break
+			}
 		}
+	} else if n := socket.read(p); n > 0 {
+		return n
 	}
+	if socket.quiet {
+		socket.setQuiet(false)
+	}
+	return 0
 }
 
 // quietBytes is how many bytes may come before the kernel tells of them while we would look anyway.
@@ -57,7 +64,6 @@ type gatherer struct {
 	// raw is the socket, nil where there is none or it cannot be quiet.
 	raw   syscall.RawConn
 	quiet bool
-	vain  int // looks in a row that found nothing
 
 	// Of the read under way:
 	p     []byte
@@ -83,8 +89,8 @@ func (g *gatherer) pause(now time.Time) time.Duration {
 	return g.every - time.Duration(now.UnixNano()%int64(g.every))
 }
 
-// read reads from a quiet socket what lies in it. When that is nothing, for the last of several looks, or the end, the
-// socket is loud again and may be waited for. It does nothing with a socket that is not quiet.
+// read reads what lies in a quiet socket: below 0 when nothing came yet, 0 at the end, after an error, and for a socket that
+// is not quiet.
 func (g *gatherer) read(p []byte) int {
 	if !g.quiet {
 		return 0
@@ -96,19 +102,11 @@ func (g *gatherer) read(p []byte) int {
 		}
 	}
 	g.p, g.n = p, 0
-	err := g.raw.Read(g.tryFD)
-	g.p = nil
-	switch {
-	case err == nil && g.n > 0:
-		g.vain = 0
-		return g.n
-	case err == nil && g.n < 0 && g.vain < looks():
-		g.vain++
-	default:
-		g.vain = 0
-		g.setQuiet(false)
+	if err := g.raw.Read(g.tryFD); err != nil {
+		g.n = 0
 	}
-	return 0
+	g.p = nil
+	return g.n
 }
 
 // setQuiet changes how many bytes have to come before the kernel tells of them. A socket that cannot do that is left alone

@@ -202,10 +202,7 @@ func TestQuietSocketsLoseNoWakeUp(t *testing.T) {
 			}()
 			nc, err := net.Dial(network, l.Addr().String())
 			require.NoError(t, err)
-			c, err := Open(nc, ConnConfig{
-				SocketType: zmq4.Sub, StaleAfter: time.Minute, Limits: Limits{MaxMessageBytes: 1 << 20, MaxFrames: 16}, Gather: 2 * time.Millisecond,
-			}, time.Now().Add(time.Second))
-			require.NoError(t, err)
+			c := openGathering(t, nc)
 			defer c.Close()
 			watchdog := time.AfterFunc(20*time.Second, func() { c.Close() })
 			defer watchdog.Stop()
@@ -230,6 +227,59 @@ func TestQuietSocketsLoseNoWakeUp(t *testing.T) {
 			assert.Less(t, time.Since(<-sent), 10*time.Second)
 		})
 	}
+}
+
+// A rank of every few milliseconds among others is looked at several times before it is waited for: its socket stays quiet.
+func TestLooksAgainWhereOthersLook(t *testing.T) {
+	for _, test := range []struct{ others, looks int }{{0, 2}, {1, 2}, {2, 3}, {6, 7}, {7, 8}, {1000, 8}} {
+		subscribers.Add(int64(test.others))
+		assert.Equal(t, test.looks, looks(), "beside %d", test.others)
+		subscribers.Add(-int64(test.others))
+	}
+
+	subscribers.Add(8)
+	defer subscribers.Add(-8)
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	defer l.Close()
+	const messages = 50
+	go func() {
+		nc, err := l.Accept()
+		if err != nil {
+			return
+		}
+		go func() { _, _ = io.Copy(io.Discard, nc) }()
+		_, _ = nc.Write(publisherHandshake())
+		for range messages {
+			time.Sleep(7 * time.Millisecond)
+			_, _ = nc.Write(frame(0, repeat(435)))
+		}
+		nc.Close()
+	}()
+	nc, err := net.Dial("tcp", l.Addr().String())
+	require.NoError(t, err)
+	c := openGathering(t, nc)
+	defer c.Close()
+	quiet := 0
+	for range messages {
+		_, _, err := c.Recv()
+		require.NoError(t, err)
+		if c.guard.gatherer.quiet {
+			quiet++
+		}
+	}
+	assert.Greater(t, quiet, messages/2)
+	_, _, err = c.Recv()
+	require.Equal(t, io.EOF, err)
+}
+
+func openGathering(t *testing.T, nc net.Conn) *Conn {
+	t.Helper()
+	c, err := Open(nc, ConnConfig{
+		SocketType: zmq4.Sub, StaleAfter: time.Minute, Limits: Limits{MaxMessageBytes: 1 << 20, MaxFrames: 16}, Gather: 2 * time.Millisecond,
+	}, time.Now().Add(time.Second))
+	require.NoError(t, err)
+	return c
 }
 
 // Connections that gather read at the same moments, at most one wait apart.
