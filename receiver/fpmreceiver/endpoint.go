@@ -50,14 +50,15 @@ func newEndpoint(receiver *fpmReceiver, engine *engine, address address) *endpoi
 func (e *endpoint) Connected() {
 	e.connects.Add(1)
 	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.unreached {
-		e.receiver.logger.Info("Connected", zap.Stringer("endpoint", e.address))
-	}
+	said := e.unreached
 	e.unreached = false
 	e.liveness.connect(time.Now())
 	for _, r := range e.ranks {
 		r.continuity.connected()
+	}
+	e.mu.Unlock()
+	if said {
+		e.receiver.logger.Info("Connected", zap.Stringer("endpoint", e.address))
 	}
 }
 
