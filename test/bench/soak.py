@@ -26,7 +26,6 @@ extensions:
   pprof: {{endpoint: "127.0.0.1:{port}"}}
 """
 
-
 ACCEPTED = 'otelcol_receiver_fpm_messages{outcome="accepted"'
 
 
@@ -151,10 +150,10 @@ def main() -> None:
         rows, files = count_rows(folder)
         accepted, lost = counter(page, ACCEPTED), counter(page, "otelcol_receiver_fpm_lost")
         dropped = {signal: sum_of(page, "otelcol_receiver_fpm_dropped", f'signal="{signal}"') for signal in ("logs", "metrics")}
-        written = counter(page, "otelcol_exporter_fpm_trace_dropped")
+        unwritten = counter(page, "otelcol_exporter_fpm_trace_dropped")
         most = max((s["memory MiB"] for s in samples), default=0)
         print(f"{load.starts} publishers sent {load.sent} messages and left out {load.left_out}; accepted {accepted:.0f}, lost {lost:.0f}, "
-              f"dropped {dropped}, not written {written:.0f}; {rows} rows in {files} files; at most {most} MiB; exit code {code}")
+              f"dropped {dropped}, not written {unwritten:.0f}; {rows} rows in {files} files; at most {most} MiB; exit code {code}")
 
     if args.csv:
         with open(args.csv, "w", newline="") as out:
@@ -166,7 +165,7 @@ def main() -> None:
     # What the publisher itself dropped (it does not block) is a gap like any other.
     faults = [
         (accepted + lost != load.sent + load.left_out, "messages are neither accepted nor counted as lost"),
-        (rows != accepted - dropped["logs"] - written, "rows are missing that nothing counted as dropped"),
+        (rows != accepted - dropped["logs"] - unwritten, "rows are missing that nothing counted as dropped"),
         (code != 0, "the Collector did not end well"),
     ]
     sys.exit("\n".join(text for failed, text in faults if failed) or None)
