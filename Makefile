@@ -40,10 +40,14 @@ bin/fpmsim bin/fpmbench: bin/%: $(GO_SOURCES)
 	@$(GO_BUILD) -o $@ ./cmd/$*
 
 # ocb writes the sources of the distribution, which are not formatted, and tidies its module.
+define write_distribution
+@$(OCB) --config builder-config.yaml --skip-compilation --skip-strict-versioning=false 2>&1 | { grep -v INFO || true; }
+@gofmt -w $(DISTRIBUTION)
+endef
+
 $(TOOLS)/sources.stamp: builder-config.yaml go.mod $(OCB)
 	@echo "ocb: writing $(DISTRIBUTION)/ from builder-config.yaml"
-	@$(OCB) --config builder-config.yaml --skip-compilation --skip-strict-versioning=false 2>&1 | { grep -v INFO || true; }
-	@gofmt -w $(DISTRIBUTION)
+	$(write_distribution)
 	@touch $@
 
 $(OCB):
@@ -123,7 +127,7 @@ format: ## gofumpt everything
 .PHONY: generate
 generate: $(OCB) ## write what is generated: component metadata, the distribution's sources
 	@for component in $(COMPONENTS); do (cd $$component && go tool -modfile=../../internal/tools/go.mod mdatagen metadata.yaml); done
-	@$(OCB) --config builder-config.yaml --skip-compilation --skip-strict-versioning=false 2>&1 | { grep -v INFO || true; }
+	$(write_distribution)
 
 .PHONY: check-generated
 check-generated: generate ## fail when a generated file is not up to date
