@@ -5,6 +5,7 @@ package fpm
 
 import (
 	"go.opentelemetry.io/collector/pdata/pcommon"
+	"go.opentelemetry.io/collector/pdata/xpdata"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/msgpack"
 )
@@ -17,7 +18,8 @@ import (
 // A body takes up to 50 times the memory of its payload (an array of empty
 // maps): who gathers bodies bounds the bytes of their payloads.
 type BodyWriter struct {
-	walk walker
+	walk        walker
+	root, group xpdata.MapBuilder
 }
 
 // NewBodyWriter makes a writer.
@@ -28,6 +30,10 @@ func NewBodyWriter() *BodyWriter { return &BodyWriter{} }
 // is looked at here. The keys that an unversioned payload lacks are put in
 // their canonical places: version first, counter_id after dp_rank.
 func (b *BodyWriter) Fill(dst pcommon.Map, record *Record) {
+	if record.canonical {
+		b.fillCanonical(dst, record)
+		return
+	}
 	w := &b.walk
 	w.Reset(record.Payload)
 	n, _ := w.mapLen()

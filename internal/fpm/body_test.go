@@ -6,6 +6,7 @@ package fpm
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -140,15 +141,64 @@ func TestBodyCopiesText(t *testing.T) {
 func TestBodyEqualsGenericDecoding(t *testing.T) {
 	random := randomMessages{rand.New(rand.NewPCG(7, 7))}
 	decoder, writer := NewDecoder(true), NewBodyWriter()
+	canonical := 0
 	for range 3000 {
 		payload := random.message().encode()
 		record, err := decoder.Decode(payload, 99)
 		require.NoError(t, err)
+		if record.canonical {
+			canonical++
+		}
 		body := pcommon.NewMap()
 		writer.Fill(body, &record)
 		assertBodyIsPayload(t, &record, orderedBody(body))
 		assertRecordIsBody(t, &record, orderedBody(body))
 	}
+	assert.Greater(t, canonical, 300, "canonical messages were among them")
+}
+
+// What departs from Dynamo's struct in whatever way is not canonical, and has
+// its body from the payload.
+func TestCanonicalBodyIsThePayload(t *testing.T) {
+	for name, test := range map[string]struct {
+		message   wireMap
+		canonical bool
+	}{
+		"version 1":                    {validMap(), true},
+		"timing_scope":                 {validMap().withScope("model_step_cuda"), true},
+		"empty timing_scope":           {validMap().withScope(""), true},
+		"timing_scope at the end":      {validMap().set("timing_scope", "s"), false},
+		"unversioned":                  {validMap().without("version"), false},
+		"no counter_id":                {validMap().without("version").without("counter_id"), false},
+		"unknown key":                  {validMap().add("", "note", 1), false},
+		"unknown key in a group":       {validMap().add("scheduled_requests", "note", 1), false},
+		"unknown key in the other":     {validMap().add("queued_requests", "note", 1), false},
+		"queued sum_prefill_kv_tokens": {validMap().add("queued_requests", "sum_prefill_kv_tokens", 1), false},
+		"no scheduled variance":        {validMap().without("scheduled_requests.var_decode_kv_tokens"), false},
+		"no queued variance":           {validMap().without("queued_requests.var_prefill_length"), false},
+		"integer wall_time":            {validMap().set("wall_time", 1), false},
+		"negative zero":                {validMap().set("wall_time", math.Copysign(0, -1)), true},
+		"integer variance":             {validMap().set("queued_requests.var_decode_kv_tokens", 1), false},
+		"float32 variance":             {validMap().set("queued_requests.var_decode_kv_tokens", float32(0.1)), true},
+		"another root order":           {append(validMap().without("version"), wirePair{"version", 1}), false},
+		"another group order": {validMap().without("scheduled_requests.num_prefill_requests").
+			add("scheduled_requests", "num_prefill_requests", 1), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			record := decodeValid(t, test.message.encode())
+			assert.Equal(t, test.canonical, record.canonical)
+			body := filledBody(record)
+			assertBodyIsPayload(t, &record, body)
+			record.canonical = false
+			assert.Equal(t, filledBody(record), body, "walked")
+		})
+	}
+}
+
+// withScope puts a timing_scope where native vLLM has it.
+func (m wireMap) withScope(scope string) wireMap {
+	at := slices.IndexFunc(m, func(pair wirePair) bool { return pair.key == "wall_time" })
+	return slices.Insert(slices.Clone(m), at, wirePair{"timing_scope", scope})
 }
 
 // assertBodyIsPayload holds a body against the generic decoding of the payload.
@@ -202,6 +252,9 @@ type randomMessages struct{ *rand.Rand }
 
 func (r randomMessages) message() wireMap {
 	message := validMap()
+	if r.IntN(4) == 0 {
+		return r.canonical(message)
+	}
 	for _, field := range countFields {
 		message = message.set(field, r.count())
 	}
@@ -236,6 +289,20 @@ func (r randomMessages) message() wireMap {
 	}
 	r.shuffle(message)
 	return message
+}
+
+// canonical gives the message other values, and its form stays.
+func (r randomMessages) canonical(message wireMap) wireMap {
+	if r.IntN(2) == 0 {
+		message = message.withScope(r.text())
+	}
+	for _, field := range countFields {
+		message = message.set(field, r.count())
+	}
+	for _, field := range measureFields {
+		message = message.set(field, r.ExpFloat64())
+	}
+	return message.set("worker_id", r.text())
 }
 
 func (r randomMessages) shuffle(m wireMap) {

@@ -6,6 +6,8 @@ package fpm
 import (
 	"fmt"
 	"strconv"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/msgpack"
 )
 
 // Decoder turns payloads into records. It reuses its buffers and remembers the
@@ -19,6 +21,8 @@ type Decoder struct {
 	walk     walker
 	workerID string
 	scope    string
+	// canonical is what Record.canonical will be, as far as the payload was read.
+	canonical bool
 }
 
 // NewDecoder makes a decoder; see Decoder.AcceptUnversioned.
@@ -26,7 +30,8 @@ func NewDecoder(acceptUnversioned bool) *Decoder {
 	return &Decoder{AcceptUnversioned: acceptUnversioned}
 }
 
-// Bits of the root keys and of the group fields that were seen.
+// Bits of the root keys and of the group fields that were seen, in canonical
+// order: a key's bit is larger than those of all keys before it.
 const (
 	sawVersion = 1 << iota
 	sawWorkerID
@@ -36,6 +41,8 @@ const (
 	sawWallTime
 	sawScheduled
 	sawQueued
+
+	allRoot = 1<<iota - 1
 )
 
 const (
@@ -46,6 +53,8 @@ const (
 	sawNumDecodeRequests
 	sawSumDecodeKVTokens
 	sawVarDecodeKVTokens
+
+	sawVariances = sawVarPrefillLength | sawVarDecodeKVTokens
 )
 
 // Decode checks a payload and reads the known fields. sequence is the number
@@ -55,6 +64,7 @@ const (
 func (d *Decoder) Decode(payload []byte, sequence int64) (Record, error) {
 	record := Record{Payload: payload}
 	d.walk.Reset(payload)
+	d.canonical = true
 	seen, rejected := d.root(&record)
 	if rejected == nil && d.walk.Left() > 0 {
 		rejected = malformed("payload", fmt.Sprintf("%d bytes after the map", d.walk.Left()), "one msgpack map")
@@ -68,6 +78,7 @@ func (d *Decoder) Decode(payload []byte, sequence int64) (Record, error) {
 		}
 		return Record{}, rejected
 	}
+	record.canonical = d.canonical && seen|sawTimingScope == allRoot
 	return record, nil
 }
 
@@ -99,7 +110,7 @@ func (d *Decoder) root(record *Record) (seen int, rejected *RejectError) {
 			record.TimingScope, rejected = d.remember(&d.scope)
 		case keyWallTime:
 			bit = sawWallTime
-			record.WallTime, rejected = w.measure()
+			record.WallTime, rejected = d.measure()
 		case keyScheduled:
 			bit = sawScheduled
 			rejected = d.group(&record.Scheduled, keyScheduled)
@@ -115,9 +126,19 @@ func (d *Decoder) root(record *Record) (seen int, rejected *RejectError) {
 		if rejected != nil {
 			rejected.under(fieldName(key))
 		}
+		d.canonical = d.canonical && bit > seen
 		seen |= bit
 	}
 	return seen, rejected
+}
+
+// measure reads a duration or a variance. Publishers may send a whole one as an
+// integer, and its body keeps that.
+func (d *Decoder) measure() (float64, *RejectError) {
+	if d.walk.Peek() != msgpack.Float {
+		d.canonical = false
+	}
+	return d.walk.measure()
 }
 
 // version reads the version and refuses any other than 1 at once: a later
@@ -169,7 +190,7 @@ func (d *Decoder) group(group *Requests, name string) *RejectError {
 			group.SumPrefillTokens, rejected = w.count()
 		case keyVarPrefillLength:
 			bit = sawVarPrefillLength
-			group.VarPrefillLength, rejected = w.measure()
+			group.VarPrefillLength, rejected = d.measure()
 		case keyNumDecodeRequests:
 			bit = sawNumDecodeRequests
 			group.NumDecodeRequests, rejected = w.count()
@@ -178,7 +199,7 @@ func (d *Decoder) group(group *Requests, name string) *RejectError {
 			group.SumDecodeKVTokens, rejected = w.count()
 		case keyVarDecodeKVTokens:
 			bit = sawVarDecodeKVTokens
-			group.VarDecodeKVTokens, rejected = w.measure()
+			group.VarDecodeKVTokens, rejected = d.measure()
 		case keySumPrefillKVTokens:
 			if name == keyScheduled {
 				bit = sawSumPrefillKVTokens
@@ -195,11 +216,13 @@ func (d *Decoder) group(group *Requests, name string) *RejectError {
 		if rejected != nil {
 			rejected.under(fieldName(key))
 		}
+		d.canonical = d.canonical && bit > seen
 		seen |= bit
 	}
 	if rejected == nil {
 		rejected = missingCount(name, seen)
 	}
+	d.canonical = d.canonical && seen&sawVariances == sawVariances
 	return rejected
 }
 

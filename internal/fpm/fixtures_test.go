@@ -69,6 +69,7 @@ func TestFixtures(t *testing.T) {
 			record := decodeValid(t, payload)
 			assert.Equal(t, name == "heartbeat", record.Heartbeat())
 			want.Payload = payload
+			want.canonical = name != "unversioned" && name != "additive" && name != "int_in_float_fields"
 			assert.Equal(t, want, record)
 
 			meant, err := os.ReadFile("testdata/wire/" + name + ".json")

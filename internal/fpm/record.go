@@ -34,6 +34,10 @@ type Record struct {
 	// When it has no counter_id either, CounterID came from the sequence frame.
 	Unversioned         bool
 	counterFromSequence bool
+	// canonical says that the payload is just the fields above in the order in
+	// which Dynamo's struct has them, timing_scope present or not, with no other
+	// key, and each measure a float: the body can be written from the fields.
+	canonical bool
 	// Payload is the msgpack map the record was decoded from. Decode keeps the
 	// caller's slice, it does not copy.
 	Payload []byte
