@@ -9,8 +9,11 @@ import "go.opentelemetry.io/collector/pdata/pcommon"
 // walk over the payload would write (TestCanonicalBodyIsThePayload), at less than
 // half the cost. No key comes twice, so that nobody has to look for it.
 func (b *BodyWriter) fillCanonical(dst pcommon.Map, record *Record) {
-	root := &b.root
-	root.EnsureCapacity(8)
+	root, fields := &b.root, 7
+	if record.HasTimingScope {
+		fields++
+	}
+	root.EnsureCapacity(fields)
 	root.AppendEmpty(keyVersion).SetInt(Version)
 	root.AppendEmpty(keyWorkerID).SetStr(record.WorkerID)
 	root.AppendEmpty(keyDPRank).SetInt(record.DPRank)
@@ -25,8 +28,11 @@ func (b *BodyWriter) fillCanonical(dst pcommon.Map, record *Record) {
 }
 
 func (b *BodyWriter) fillGroup(dst pcommon.Map, requests *Requests, scheduled bool) {
-	group := &b.group
-	group.EnsureCapacity(7)
+	group, fields := &b.group, 6
+	if scheduled {
+		fields++
+	}
+	group.EnsureCapacity(fields)
 	group.AppendEmpty(keyNumPrefillRequests).SetInt(requests.NumPrefillRequests)
 	group.AppendEmpty(keySumPrefillTokens).SetInt(requests.SumPrefillTokens)
 	group.AppendEmpty(keyVarPrefillLength).SetDouble(requests.VarPrefillLength)

@@ -136,6 +136,31 @@ func TestBodyCopiesText(t *testing.T) {
 	assert.Equal(t, want, orderedBody(body))
 }
 
+// A detached record has the same body when the payload has become another one.
+func TestDetach(t *testing.T) {
+	for name, message := range map[string]wireMap{
+		"canonical":   validMap().withScope("model_step_cuda"),
+		"unknown":     validMap().add("", "note", wireMap{{"a", "text"}}).add("queued_requests", "b", []any{"c"}),
+		"reordered":   append(validMap().without("worker_id"), wirePair{"worker_id", "w"}),
+		"unversioned": validMap().without("version").without("counter_id"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			payload := message.encode()
+			record := decodeValid(t, payload)
+			fields := record
+			want := filledBody(record)
+			record.Detach()
+			for i := range payload {
+				payload[i] = 'x'
+			}
+			assert.Equal(t, want, filledBody(record))
+			assert.Equal(t, record.canonical, record.Payload == nil, "a copy that nobody reads")
+			fields.Payload, record.Payload = nil, nil
+			assert.Equal(t, fields, record)
+		})
+	}
+}
+
 // A random accepted payload, as the package reads it and as the generic decoder
 // of the msgpack library does.
 func TestBodyEqualsGenericDecoding(t *testing.T) {

@@ -59,8 +59,8 @@ const (
 
 // Decode checks a payload and reads the known fields. sequence is the number
 // of the sequence frame; it becomes the counter of an unversioned payload.
-// The record keeps payload: the caller must not change it afterwards. Errors
-// are of type *RejectError.
+// The record keeps payload: the caller must not change it before Record.Detach.
+// Errors are of type *RejectError.
 func (d *Decoder) Decode(payload []byte, sequence int64) (Record, error) {
 	record := Record{Payload: payload}
 	d.walk.Reset(payload)

@@ -3,6 +3,8 @@
 
 package fpm
 
+import "bytes"
+
 // Record is one forward pass of one data-parallel rank, or a heartbeat, in the
 // terms of Dynamo's ForwardPassMetrics version 1.
 //
@@ -39,8 +41,19 @@ type Record struct {
 	// key, and each measure a float: the body can be written from the fields.
 	canonical bool
 	// Payload is the msgpack map the record was decoded from. Decode keeps the
-	// caller's slice, it does not copy.
+	// caller's slice, it does not copy; see Detach.
 	Payload []byte
+}
+
+// Detach lets the record do without the slice that Decode was given: Payload
+// becomes a copy where the body is made from it, and nil else. What AppendLog
+// writes is the same as before.
+func (r *Record) Detach() {
+	if r.canonical {
+		r.Payload = nil
+		return
+	}
+	r.Payload = bytes.Clone(r.Payload)
 }
 
 // Requests is one of the two groups of a record. Absent variances read 0.

@@ -47,6 +47,9 @@ type guard struct {
 
 	head []byte // checked bytes of the handshake to pass on
 
+	frames [usualFrames][]byte // the list of a usual message
+	kept   [usualFrames][]byte // the memory of its frames
+
 	at      time.Time // when the last bytes left the socket
 	before  time.Time // when the bytes before those did
 	emptied bool      // the last read got less than it could take, after the handshake

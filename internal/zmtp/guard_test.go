@@ -56,7 +56,7 @@ func recvAll(b []byte, piece int) (messages [][][]byte, sent []byte, err error) 
 	for err == nil {
 		var frames [][]byte
 		if frames, _, err = c.Recv(); err == nil {
-			messages = append(messages, frames)
+			messages = append(messages, cloneFrames(frames))
 		}
 	}
 	return messages, peer.sent, err

@@ -3,12 +3,18 @@
 
 package zmtp
 
+import "slices"
+
 // usualFrames is how many frames a message of an engine has.
 const usualFrames = 3
 
-// message reads the next message to its end and deals with the commands on the way. The frames are the caller's.
+// keptFrameBytes is the largest frame whose memory serves the next message too. It is small, since a peer that has sent one
+// such message may be silent from then on.
+const keptFrameBytes = 2 << 10
+
+// message reads the next message to its end and deals with the commands on the way. The frames are good until the next call.
 func (g *guard) message() ([][]byte, error) {
-	frames := make([][]byte, 0, usualFrames)
+	frames := g.frames[:0]
 	for {
 		h, err := g.nextHeader()
 		if err != nil {
@@ -21,9 +27,12 @@ func (g *guard) message() ([][]byte, error) {
 			}
 			continue
 		}
-		body := make([]byte, h.size)
+		body, kept := g.room(len(frames), h.size)
 		if err := g.readFull(body); err != nil {
 			return nil, cutShort(err)
+		}
+		if !kept {
+			frames = slices.Clip(frames) // goes on in a list that nobody keeps, and the frame with it
 		}
 		frames = append(frames, body)
 		if !h.more {
@@ -31,6 +40,17 @@ func (g *guard) message() ([][]byte, error) {
 			return frames, nil
 		}
 	}
+}
+
+// room gives room for frame i of a message, counted from 0. A small one lies where that of the message before lay.
+func (g *guard) room(i int, size int64) (body []byte, kept bool) {
+	if i >= usualFrames || size > keptFrameBytes {
+		return make([]byte, size), false
+	}
+	if int64(cap(g.kept[i])) < size {
+		g.kept[i] = make([]byte, size)
+	}
+	return g.kept[i][:size], true
 }
 
 // command reads a command after the handshake to its end and answers a PING. Any other has served by coming.

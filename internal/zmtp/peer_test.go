@@ -174,7 +174,16 @@ func newEvents() *events {
 func (e *events) Connected()             { e.connected <- struct{}{} }
 func (e *events) Disconnected(err error) { e.disconnected <- err }
 func (e *events) Message(frames [][]byte, at time.Time) {
-	e.messages <- received{frames: frames, at: at}
+	e.messages <- received{frames: cloneFrames(frames), at: at}
+}
+
+// cloneFrames keeps frames beyond the next message.
+func cloneFrames(frames [][]byte) [][]byte {
+	kept := make([][]byte, len(frames))
+	for i, frame := range frames {
+		kept[i] = append([]byte{}, frame...)
+	}
+	return kept
 }
 
 // wait returns the next value of a channel of events; it fails the test after limit.

@@ -33,7 +33,7 @@ type Handler interface {
 	// The error is a *DialError (no connection), a *HandshakeError (connected to something that is no publisher), or what
 	// Conn.Recv returns. Another attempt follows.
 	Disconnected(err error)
-	// Message hands over a message, as Conn.Recv has it. The frames are the handler's.
+	// Message hands over a message, as Conn.Recv has it. The frames are the handler's until it returns.
 	Message(frames [][]byte, at time.Time)
 }
 

@@ -19,6 +19,8 @@ type message struct {
 	worker   *worker
 	record   fpm.Record
 	sequence int64
+	// payloadBytes is what the message counts against queue_bytes.
+	payloadBytes int
 	// time is the observation time, strictly after every point before it of the
 	// rank's series.
 	time pcommon.Timestamp
@@ -29,8 +31,7 @@ type message struct {
 	lost fpm.Lost
 }
 
-// size is what the message counts against queue_bytes: its payload.
-func (m *message) size() int64 { return int64(len(m.record.Payload)) }
+func (m *message) size() int64 { return int64(m.payloadBytes) }
 
 // rankKey tells the ranks of one endpoint apart.
 type rankKey struct {
@@ -71,7 +72,7 @@ type rank struct {
 }
 
 // admit judges a message by its counter and gives it its times. There is no
-// message when it is a duplicate.
+// message when it is a duplicate. The record's payload stays the caller's.
 func (r *rank) admit(record fpm.Record, sequence int64, at time.Time) (*message, step) {
 	s := r.continuity.next(record.CounterID)
 	r.lastHeard = at
@@ -90,8 +91,10 @@ func (r *rank) admit(record fpm.Record, sequence int64, at time.Time) (*message,
 	} else { // over 2⁶³−1: the series starts anew
 		r.lost = fpm.Lost{Total: s.lost, Start: start}
 	}
+	size := len(record.Payload)
+	record.Detach()
 	return &message{
-		rank: r, worker: r.worker, record: record, sequence: sequence,
+		rank: r, worker: r.worker, record: record, sequence: sequence, payloadBytes: size,
 		time: now, began: r.began, counterStart: r.counterStart, lost: r.lost,
 	}, s
 }
