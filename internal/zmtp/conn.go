@@ -25,7 +25,7 @@ type ConnConfig struct {
 	Limits     Limits
 	// Gather is how far apart the moments are at which a busy peer is read once its socket is empty, 0 for whenever bytes
 	// come. A wake-up costs more than a message: one that serves several saves much of the cost of receiving. It is what
-	// the time of a message may be late by.
+	// the time of a message may be late by; twice that when the peer sends more than one message in that time.
 	Gather time.Duration
 }
 

@@ -34,7 +34,7 @@ func (g *guard) look(p []byte) int {
 	socket := &g.gatherer
 	if g.gathers() {
 		for range looks() {
-			time.Sleep(socket.pause(time.Now()))
+			time.Sleep(socket.pause(time.Now(), g.moments()))
 			if n := socket.read(p); n > 0 {
 				return n
 			} else if n == 0 {
@@ -48,6 +48,15 @@ func (g *guard) look(p []byte) int {
 		socket.setQuiet(false)
 	}
 	return 0
+}
+
+// moments tells which of the moments a peer is read at: 2 is every second one. Each read costs the kernel an answer to the
+// peer; who sends more than one message from moment to moment has several served by each read still.
+func (g *guard) moments() int {
+	if time.Duration(g.gatherer.messages)*g.gatherer.every > g.at.Sub(g.before) {
+		return 2
+	}
+	return 1
 }
 
 // quietBytes is how many bytes may come before the kernel tells of them while we would look anyway.
@@ -64,6 +73,8 @@ type gatherer struct {
 	// raw is the socket, nil where there is none or it cannot be quiet.
 	raw   syscall.RawConn
 	quiet bool
+	// messages is how many ended with what the last read brought.
+	messages int
 
 	// Of the read under way:
 	p     []byte
@@ -81,12 +92,14 @@ func newGatherer(nc net.Conn, every time.Duration) gatherer {
 	return g
 }
 
-// pause is how long it is from now until the next moment at which connections read. Until then the socket is quiet.
-func (g *gatherer) pause(now time.Time) time.Duration {
+// pause is how long it is from now until the next moment at which connections read, all or every second one. Until then the
+// socket is quiet.
+func (g *gatherer) pause(now time.Time, moments int) time.Duration {
 	if g.raw != nil && !g.quiet {
 		g.setQuiet(true)
 	}
-	return g.every - time.Duration(now.UnixNano()%int64(g.every))
+	every := g.every * time.Duration(moments)
+	return every - time.Duration(now.UnixNano()%int64(every))
 }
 
 // read reads what lies in a quiet socket: below 0 when nothing came yet, 0 at the end, after an error, and for a socket that

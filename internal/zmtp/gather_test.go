@@ -64,12 +64,14 @@ func openSocket(t *testing.T, s *socket, gather time.Duration) *Conn {
 func TestGatherServesManyMessagesWithOneRead(t *testing.T) {
 	const (
 		gather   = 2 * time.Millisecond
-		every    = 500 * time.Microsecond
 		messages = 200
 	)
-	for name, test := range map[string]struct{ gather, late time.Duration }{
-		"gathered":  {gather, gather},
-		"each read": {0, 0},
+	for name, test := range map[string]struct{ every, gather, late, between time.Duration }{
+		"several from moment to moment": {gather / 4, gather, 2 * gather, 2 * gather},
+		"one and a half":                {gather * 2 / 3, gather, 2 * gather, 2 * gather},
+		"one":                           {gather, gather, gather, gather},
+		"less than one":                 {gather * 11 / 10, gather, gather, gather * 11 / 10},
+		"each read":                     {gather / 4, 0, 0, gather / 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -79,7 +81,7 @@ func TestGatherServesManyMessagesWithOneRead(t *testing.T) {
 				began := time.Now()
 				go func() {
 					for i := range messages {
-						time.Sleep(time.Until(began.Add(time.Duration(i) * every)))
+						time.Sleep(time.Until(began.Add(time.Duration(i) * test.every)))
 						s.send(frame(0, []byte{byte(i)}))
 					}
 				}()
@@ -87,15 +89,12 @@ func TestGatherServesManyMessagesWithOneRead(t *testing.T) {
 					frames, at, err := conn.Recv()
 					require.NoError(t, err)
 					require.Equal(t, []byte{byte(i)}, frames[0])
-					late := at.Sub(began.Add(time.Duration(i) * every))
+					late := at.Sub(began.Add(time.Duration(i) * test.every))
 					require.GreaterOrEqual(t, late, time.Duration(0))
 					require.LessOrEqual(t, late, test.late)
 				}
-				if test.gather > 0 {
-					assert.LessOrEqual(t, s.reads, messages*int(every)/int(gather)+2)
-				} else {
-					assert.GreaterOrEqual(t, s.reads, messages)
-				}
+				want := int(messages * test.every / test.between)
+				assert.InDelta(t, want, s.reads, 4)
 			})
 		})
 	}
@@ -282,11 +281,15 @@ func openGathering(t *testing.T, nc net.Conn) *Conn {
 	return c
 }
 
-// Connections that gather read at the same moments, at most one wait apart.
+// Connections that gather read at the same moments, at most one wait apart; every second moment is one for all of those.
 func TestGatherersPauseUntilTheSameMoments(t *testing.T) {
-	g := gatherer{every: 2 * time.Millisecond}
+	const every = 2 * time.Millisecond
+	g := gatherer{every: every}
 	moment := time.Unix(1_800_000_000, 0)
-	for _, early := range []time.Duration{2 * time.Millisecond, 1_999_999, time.Millisecond, 1} {
-		assert.Equal(t, early, g.pause(moment.Add(-early)))
+	for _, early := range []time.Duration{every, every - 1, every / 2, 1} {
+		assert.Equal(t, early, g.pause(moment.Add(-early), 1))
+		assert.Equal(t, early, g.pause(moment.Add(-every-early), 1))
+		assert.Equal(t, early, g.pause(moment.Add(-early), 2))
+		assert.Equal(t, every+early, g.pause(moment.Add(-every-early), 2))
 	}
 }

@@ -97,6 +97,7 @@ func (g *guard) received(n, room int) {
 	g.before, g.at = g.at, time.Now()
 	g.emptied = n < room && g.live.started()
 	g.live.heard()
+	g.gatherer.messages = 0
 }
 
 // deadlinePassed does what liveness says and sets the next deadline, or gives the peer up.

@@ -29,8 +29,8 @@ const (
 	// is refused by the connection.
 	maxFrames = 16
 	// gatherTime lets the messages of a busy rank come together: at a thousand a
-	// second and rank it takes a third off the cost of a message. It is what an
-	// observation time may be late by.
+	// second and rank it takes half off the cost of a message. It is what an
+	// observation time may be late by, or twice that for a rank of over 500 a second.
 	gatherTime = 2 * time.Millisecond
 )
 
