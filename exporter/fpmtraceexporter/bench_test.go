@@ -97,7 +97,6 @@ func BenchmarkReconstruct(b *testing.B) {
 	for i := range int64(20) {
 		builder.Pass(fpm.Pass{Record: &fpm.Record{CounterID: i, WallTime: 0.0123, Scheduled: fpm.Requests{NumDecodeRequests: 40}}, Time: pcommon.Timestamp(i+2) * 1e6, CounterStart: 1}, &links)
 	}
-	builder.Finish()
 	in := newIntake()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {

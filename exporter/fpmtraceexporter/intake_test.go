@@ -46,7 +46,6 @@ func bothSignals(t *testing.T, producer string, passes int64) (pmetric.Metrics, 
 	}
 	builder.Lost(fpm.RankAttributes{DPRank: 1}, fpm.Lost{Total: 1, Start: 1}, now)
 	builder.Stale(fpm.RankAttributes{DPRank: 2}, now)
-	builder.Finish()
 	return metrics, logs
 }
 

@@ -110,7 +110,6 @@ func newStream(form *fpm.HistogramForm) *stream {
 			total.lost += rank + 1
 			worker.Lost(fpm.RankAttributes{DPRank: rank}, fpm.Lost{Total: total.lost, Start: s.began}, now)
 		}
-		worker.Finish()
 		s.batches = append(s.batches, metrics)
 	}
 	return s
@@ -130,7 +129,6 @@ func (s *stream) stale(rank int64) pmetric.Metrics {
 	metrics, scope := newMetrics()
 	worker := fpm.NewWorkerMetrics(scope, s.form, 0)
 	worker.Stale(fpm.RankAttributes{DPRank: rank}, pcommon.NewTimestampFromTime(time.Now()))
-	worker.Finish()
 	fpm.AppendEndpointUp(scope, "tcp://gpu-7:20380", true, pcommon.NewTimestampFromTime(time.Now()))
 	return metrics
 }

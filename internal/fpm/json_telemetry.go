@@ -23,23 +23,3 @@ func AppendRowLog(scope plog.ScopeLogs, body *BodyWriter, row *Row, at pcommon.T
 	}
 	body.Fill(entry.Body().SetEmptyMap(), &row.Record)
 }
-
-// Sampled adds what a row of a sampled trace says: the gauges and fpm.messages.
-// Rows between it and the one before are missing on purpose, so that neither
-// losses nor tokens nor durations can be added up.
-func (w *WorkerMetrics) Sampled(pass Pass) {
-	record := pass.Record
-	attributes := record.Attributes()
-	for i := range Metrics[:Gauges] {
-		metric := &Metrics[i]
-		point := w.slots[i].Gauge().DataPoints().AppendEmpty()
-		point.SetTimestamp(pass.Time)
-		attributes.Put(point.Attributes())
-		if field := metric.Count(record); field != nil {
-			point.SetIntValue(*field)
-		} else {
-			point.SetDoubleValue(*metric.Value(record))
-		}
-	}
-	w.sum(slotMessages, attributes, pass.CounterStart, pass.Time, record.CounterID)
-}

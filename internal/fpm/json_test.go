@@ -201,7 +201,6 @@ func TestSampledMetrics(t *testing.T) {
 		scope := pmetric.NewScopeMetrics()
 		worker := NewWorkerMetrics(scope, ExplicitForm(secondBounds), 1)
 		add(worker)
-		worker.Finish()
 		byName := map[string]pmetric.Metric{}
 		for _, metric := range scope.Metrics().All() {
 			byName[metric.Name()] = metric

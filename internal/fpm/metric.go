@@ -83,7 +83,7 @@ const (
 )
 
 // Metrics is the table of all metrics of a worker, gauges first, in the order
-// in which they are emitted. The component documentation is generated from it.
+// of the component documentation, which is generated from it.
 var Metrics = []Metric{
 	countGauge("fpm.scheduled.prefill.requests", unitRequest, keyScheduled, keyNumPrefillRequests,
 		"Prefill requests in this forward pass.",

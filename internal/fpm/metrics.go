@@ -81,26 +81,32 @@ func (a RankAttributes) Put(dst pcommon.Map) {
 	}
 }
 
-// WorkerMetrics fills the metrics of one worker, in one scope, for one batch.
-// Call Pass for each forward pass in order, Lost once a rank, Stale for ranks
-// that fell silent, then Finish.
+// WorkerMetrics fills the metrics of one worker, in one scope, for one batch. A
+// metric appears with its first point. Call Pass for each forward pass in
+// order, Lost once a rank, Stale for ranks that fell silent.
 type WorkerMetrics struct {
 	form    *HistogramForm
 	metrics pmetric.MetricSlice
+	made    [slotCount]bool
 	slots   [slotCount]pmetric.Metric
 	passes  int
 }
 
-// NewWorkerMetrics prepares the metrics of a worker in an empty scope. passes
-// is how many forward passes are about to come.
+// NewWorkerMetrics makes the metrics of a worker, none yet, in an empty scope.
+// passes is how many forward passes are about to come.
 func NewWorkerMetrics(scope pmetric.ScopeMetrics, form *HistogramForm, passes int) *WorkerMetrics {
 	w := &WorkerMetrics{form: form, metrics: scope.Metrics(), passes: passes}
 	w.metrics.EnsureCapacity(slotCount)
-	for i := range Metrics {
-		w.slots[i] = w.metrics.AppendEmpty()
-		prepare(w.slots[i], &Metrics[i], form, passes)
-	}
 	return w
+}
+
+func (w *WorkerMetrics) metric(slot int) pmetric.Metric {
+	if !w.made[slot] {
+		w.made[slot] = true
+		w.slots[slot] = w.metrics.AppendEmpty()
+		prepare(w.slots[slot], &Metrics[slot], w.form, w.passes)
+	}
+	return w.slots[slot]
 }
 
 func prepare(dst pmetric.Metric, metric *Metric, form *HistogramForm, points int) {
@@ -123,28 +129,60 @@ func prepare(dst pmetric.Metric, metric *Metric, form *HistogramForm, points int
 	}
 }
 
-// Pass adds the points of one forward pass and moves the links on. overflowed
-// is the number of observations left out because value × weight is no finite
-// number.
+// Pass adds the points of one forward pass and moves the links on: those of
+// Sampled and of Observed.
 func (w *WorkerMetrics) Pass(pass Pass, links *Links) (overflowed int) {
 	w.Sampled(pass)
+	return w.Observed(pass, links)
+}
+
+// Sampled adds what is so at the time of a forward pass: the gauges and
+// fpm.messages. It is all that a row of a sampled trace says, and what may be
+// left out of passes that newer ones follow.
+func (w *WorkerMetrics) Sampled(pass Pass) {
 	record := pass.Record
 	attributes := record.Attributes()
+	for i := range Metrics[:Gauges] {
+		metric := &Metrics[i]
+		point := w.metric(i).Gauge().DataPoints().AppendEmpty()
+		point.SetTimestamp(pass.Time)
+		attributes.Put(point.Attributes())
+		if field := metric.Count(record); field != nil {
+			point.SetIntValue(*field)
+		} else {
+			point.SetDoubleValue(*metric.Value(record))
+		}
+	}
+	w.sum(slotMessages, attributes, pass.CounterStart, pass.Time, record.CounterID)
+}
+
+// Observed adds what only adds up when no forward pass is left out, the token
+// sums and the durations, and moves the links on. overflowed is the number of
+// observations left out because value × weight is no finite number.
+func (w *WorkerMetrics) Observed(pass Pass, links *Links) (overflowed int) {
+	record := pass.Record
+	attributes := record.Attributes()
+	if record.WallTime > 0 {
+		start := links.step(&links.stepDuration, pass.Time)
+		w.form.observe(w.metric(slotStepDuration), observation{record.WallTime, 1, attributes, start, pass.Time})
+		overflowed = w.tokenLatency(pass, attributes, links)
+	}
 	tokens := links.step(&links.tokens, pass.Time)
 	w.sum(slotPrefillTokens, attributes, tokens, pass.Time, record.Scheduled.SumPrefillTokens)
 	w.sum(slotDecodeTokens, attributes, tokens, pass.Time, record.Scheduled.NumDecodeRequests)
+	return overflowed
+}
 
-	if record.WallTime > 0 {
-		start := links.step(&links.stepDuration, pass.Time)
-		w.form.observe(w.slots[slotStepDuration], observation{record.WallTime, 1, attributes, start, pass.Time})
-		if weight := record.Scheduled.NumDecodeRequests; weight > 0 {
-			if math.IsInf(record.WallTime*float64(weight), 0) {
-				return 1
-			}
-			start := links.step(&links.decodeTokenLatency, pass.Time)
-			w.form.observe(w.slots[slotDecodeTokenLatency], observation{record.WallTime, uint64(weight), attributes, start, pass.Time})
-		}
+func (w *WorkerMetrics) tokenLatency(pass Pass, attributes RankAttributes, links *Links) (overflowed int) {
+	value, weight := pass.Record.WallTime, pass.Record.Scheduled.NumDecodeRequests
+	if weight == 0 {
+		return 0
 	}
+	if math.IsInf(value*float64(weight), 0) {
+		return 1
+	}
+	start := links.step(&links.decodeTokenLatency, pass.Time)
+	w.form.observe(w.metric(slotDecodeTokenLatency), observation{value, uint64(weight), attributes, start, pass.Time})
 	return 0
 }
 
@@ -154,7 +192,7 @@ func (w *WorkerMetrics) Lost(attributes RankAttributes, lost Lost, now pcommon.T
 }
 
 func (w *WorkerMetrics) sum(slot int, attributes RankAttributes, start, now pcommon.Timestamp, value int64) {
-	point := w.slots[slot].Sum().DataPoints().AppendEmpty()
+	point := w.metric(slot).Sum().DataPoints().AppendEmpty()
 	point.SetStartTimestamp(start)
 	point.SetTimestamp(now)
 	point.SetIntValue(value)
@@ -173,22 +211,6 @@ func (w *WorkerMetrics) Stale(attributes RankAttributes, now pcommon.Timestamp) 
 		point.SetFlags(pmetric.DefaultDataPointFlags.WithNoRecordedValue(true))
 		attributes.Put(point.Attributes())
 	}
-}
-
-// Finish removes the metrics that got no point.
-func (w *WorkerMetrics) Finish() {
-	w.metrics.RemoveIf(func(metric pmetric.Metric) bool {
-		switch metric.Type() {
-		case pmetric.MetricTypeGauge:
-			return metric.Gauge().DataPoints().Len() == 0
-		case pmetric.MetricTypeSum:
-			return metric.Sum().DataPoints().Len() == 0
-		case pmetric.MetricTypeHistogram:
-			return metric.Histogram().DataPoints().Len() == 0
-		default:
-			return metric.ExponentialHistogram().DataPoints().Len() == 0
-		}
-	})
 }
 
 // AppendEndpointUp adds the point of fpm.endpoint.up to a scope.

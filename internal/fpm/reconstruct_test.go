@@ -58,7 +58,6 @@ func (s *stream) worker(worker string, records []Record, times []pcommon.Timesta
 	}
 	builder.Lost(records[0].Attributes(), Lost{Total: 3, Start: 1}, times[len(times)-1])
 	builder.Stale(RankAttributes{DPRank: 99}, times[len(times)-1])
-	builder.Finish()
 }
 
 func randomRecord(t testing.TB, random *rand.Rand, worker string, rank, counter int64) Record {
@@ -306,7 +305,6 @@ func TestReconstructIgnoresWhatIsNoPass(t *testing.T) {
 	builder := NewWorkerMetrics(scope, ExplicitForm(nil), 0)
 	builder.Lost(RankAttributes{}, Lost{Total: 1}, 5)
 	builder.Stale(RankAttributes{}, 5)
-	builder.Finish()
 	foreign := scope.Metrics().AppendEmpty()
 	foreign.SetName("vllm.requests")
 	foreign.SetEmptyGauge().DataPoints().AppendEmpty().SetIntValue(1)

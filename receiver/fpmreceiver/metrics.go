@@ -126,7 +126,6 @@ func (p *metricsPipe) build(messages []*message, now time.Time) pmetric.Metrics 
 		workers.of(series.worker).Stale(series.attributes, series.at)
 	}
 	p.endSilent(workers, now)
-	workers.finish()
 	p.up.build(metrics, now)
 	return metrics
 }

@@ -47,12 +47,6 @@ func (s *workerSet) of(w *worker) *fpm.WorkerMetrics {
 	return filled
 }
 
-func (s *workerSet) finish() {
-	for _, filled := range s.filled {
-		filled.Finish()
-	}
-}
-
 // upInterval is how often fpm.endpoint.up is sent at least.
 const upInterval = 10 * time.Second
 

@@ -156,9 +156,6 @@ func (p *metricsPipe) build(rows []*entry) pmetric.Metrics {
 		row := latest[r]
 		made[r.key.workerKey].Lost(r.key.RankAttributes, row.lost, row.time)
 	}
-	for _, worker := range made {
-		worker.Finish()
-	}
 	return metrics
 }
 

@@ -300,7 +300,6 @@ func TestRoundTripOfMetrics(t *testing.T) {
 			}
 			worker.Pass(fpm.Pass{Record: &record, Time: at, CounterStart: at - 1}, links[key])
 		}
-		worker.Finish()
 		require.NoError(t, first.metrics.ConsumeMetrics(t.Context(), metrics))
 	}
 	written := first.close()
