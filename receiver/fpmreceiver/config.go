@@ -28,6 +28,7 @@ type Config struct {
 	ResourceAttributes map[string]any `mapstructure:"resource_attributes"`
 
 	Batch             BatchConfig            `mapstructure:"batch"`
+	GaugeInterval     time.Duration          `mapstructure:"gauge_interval"`
 	StaleAfter        time.Duration          `mapstructure:"stale_after"`
 	RankTTL           time.Duration          `mapstructure:"rank_ttl"`
 	MaxRanks          int                    `mapstructure:"max_ranks"`

@@ -31,6 +31,11 @@ type message struct {
 	lost fpm.Lost
 }
 
+// pass is the forward pass that the message tells of.
+func (m *message) pass() fpm.Pass {
+	return fpm.Pass{Record: &m.record, Time: m.time, CounterStart: m.counterStart}
+}
+
 func (m *message) size() int64 { return int64(m.payloadBytes) }
 
 // rankKey tells the ranks of one endpoint apart.

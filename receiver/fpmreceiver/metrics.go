@@ -33,6 +33,8 @@ type seriesState struct {
 	lost       fpm.Lost
 	// ended: the gauges ended with a point without a value.
 	ended bool
+	// held is about gauge_interval.
+	held heldGauges
 }
 
 // metricsPipe turns messages into metrics. It is one goroutine's.
@@ -51,6 +53,9 @@ type metricsPipe struct {
 	// staleAfter is how long a rank may be silent before its gauges end: 0 at the
 	// end, when all do.
 	staleAfter time.Duration
+	// gaugeInterval is how long gauges are held at most: 0 at the end, when none
+	// are any more.
+	gaugeInterval time.Duration
 
 	// Of the batch at hand:
 	touched    []*rank
@@ -71,7 +76,7 @@ func newMetricsPipe(r *fpmReceiver, next consumer.Metrics, report *receiverhelpe
 		receiver: r, next: next, report: report, form: r.config.Histogram.Form(),
 		valued:     make(map[*rank]struct{}),
 		up:         newUpPoints(r),
-		staleAfter: r.config.StaleAfter,
+		staleAfter: r.config.StaleAfter, gaugeInterval: r.config.GaugeInterval,
 	}
 }
 
@@ -97,7 +102,7 @@ func (p *metricsPipe) deliver(ctx context.Context, messages []*message) error {
 // finish implements pipe: it ends all gauges, since nobody will say their values
 // from now on.
 func (p *metricsPipe) finish(ctx context.Context) error {
-	p.staleAfter = 0
+	p.staleAfter, p.gaugeInterval = 0, 0
 	p.up.over = true
 	return p.deliver(ctx, nil)
 }
@@ -118,10 +123,7 @@ func (p *metricsPipe) build(messages []*message, now time.Time) pmetric.Metrics 
 	for _, m := range messages {
 		p.pass(workers, m)
 	}
-	for _, r := range p.touched {
-		state := &r.points.next
-		workers.of(state.worker).Lost(state.attributes, state.lost, state.last)
-	}
+	p.lost(workers)
 	for _, series := range p.left {
 		workers.of(series.worker).Stale(series.attributes, series.at)
 	}
@@ -137,12 +139,16 @@ func (p *metricsPipe) pass(workers *workerSet, m *message) {
 	case state.links.Began != m.began:
 		// The first message, or the rank has other series since the old ones ended:
 		// nothing links them to what was before.
-		state.links = fpm.Links{Began: m.began}
+		state.links, state.held = fpm.Links{Began: m.began}, heldGauges{}
 	case state.attributes != attributes:
 		p.leave(m, state, attributes)
+		state.held = heldGauges{}
+	case state.ended:
+		state.held = heldGauges{}
 	}
 	state.worker, state.attributes, state.last, state.lost, state.ended = m.worker, attributes, m.time, m.lost, false
-	p.overflowed += workers.of(m.worker).Pass(fpm.Pass{Record: &m.record, Time: m.time, CounterStart: m.counterStart}, &state.links)
+	p.gauges(workers, state, m)
+	p.overflowed += workers.of(m.worker).Observed(m.pass(), &state.links)
 }
 
 // touch begins the rank's state for this batch from what was delivered.
@@ -167,9 +173,12 @@ func (p *metricsPipe) leave(m *message, state *seriesState, now fpm.RankAttribut
 }
 
 // endSilent ends the gauges of ranks that have not been heard for staleAfter.
+// Gauges that are held go on before.
 func (p *metricsPipe) endSilent(workers *workerSet, now time.Time) {
 	for r := range p.valued {
-		if r.points.touched {
+		heard := r.points.touched
+		p.release(workers, r, now)
+		if heard {
 			continue
 		}
 		if at := r.endpoint.end(r, now, p.staleAfter); at != 0 {

@@ -1,0 +1,71 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fpmreceiver
+
+import (
+	"time"
+
+	"go.opentelemetry.io/collector/pdata/pcommon"
+)
+
+// heldGauges is what gauge_interval holds back of a rank: the gauges,
+// fpm.messages and fpm.messages.lost say how things are, so that a newer message
+// makes an older one superfluous. What adds up is never held.
+//
+// Invariant (TestHeldGaugesAreSaid): the newest message of a rank has its gauges
+// sent, at the latest gauge_interval after those that were sent before, unless
+// its series have ended.
+type heldGauges struct {
+	// sent is the time of the last message whose gauges were sent, 0 before the
+	// first.
+	sent pcommon.Timestamp
+	// newest is the message whose gauges wait, nil when none do.
+	newest *message
+}
+
+// due tells whether gauges may be sent at a time.
+func (h *heldGauges) due(at pcommon.Timestamp, interval time.Duration) bool {
+	return h.sent == 0 || at >= h.sent+pcommon.Timestamp(interval)
+}
+
+// gauges adds the gauges of a message, or holds them.
+func (p *metricsPipe) gauges(workers *workerSet, state *seriesState, m *message) {
+	state.held.newest = m
+	if state.held.due(m.time, p.gaugeInterval) {
+		p.say(workers, state)
+	}
+}
+
+// release adds the gauges of a rank that were held for long enough.
+func (p *metricsPipe) release(workers *workerSet, r *rank, now time.Time) {
+	held := r.points.committed.held
+	if r.points.touched {
+		held = r.points.next.held
+	}
+	if held.newest != nil && held.due(pcommon.NewTimestampFromTime(now), p.gaugeInterval) {
+		p.say(workers, p.touch(r))
+	}
+}
+
+// say adds the gauges of the newest message.
+func (p *metricsPipe) say(workers *workerSet, state *seriesState) {
+	m := state.held.newest
+	state.held = heldGauges{sent: m.time}
+	worker := workers.of(m.worker)
+	worker.Sampled(m.pass())
+	if p.receiver.config.GaugeInterval > 0 {
+		worker.Lost(state.attributes, m.lost, m.time)
+	}
+}
+
+// lost adds the total of each rank of the batch, unless it goes with the gauges.
+func (p *metricsPipe) lost(workers *workerSet) {
+	if p.receiver.config.GaugeInterval > 0 {
+		return
+	}
+	for _, r := range p.touched {
+		state := &r.points.next
+		workers.of(state.worker).Lost(state.attributes, state.lost, state.last)
+	}
+}

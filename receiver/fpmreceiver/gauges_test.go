@@ -1,0 +1,151 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package fpmreceiver
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
+)
+
+const queuedRequests = "fpm.queued.prefill.requests"
+
+// waiting is a pass whose counter can be told from a gauge, too.
+func waiting(rank int, counter int64) pass {
+	p := busy("w", rank, counter)
+	p.Queued.NumPrefillRequests = int(counter)
+	return p
+}
+
+func held(t *testing.T, interval time.Duration, change ...func(*Config)) (*rig, *metricsSink) {
+	metrics := &metricsSink{}
+	g := newRig(t, testConfig(append(change, func(c *Config) { c.GaugeInterval = interval })...), metrics, nil)
+	g.startWithoutIntake()
+	g.endpoint(0).Connected()
+	return g, metrics
+}
+
+// valuesOf are those of a metric's points, the ones without a value left out.
+func valuesOf(all []point, metric string, rank int64) (found []point) {
+	for _, p := range of(all, metric) {
+		if !p.noValue && p.attributes["fpm.dp_rank"] == rank {
+			found = append(found, p)
+		}
+	}
+	return found
+}
+
+// Ranks at several paces: gauges are an interval apart, the newest value is said soon after it came, and what adds up
+// counts each message.
+func TestHeldGaugesAreSaid(t *testing.T) {
+	const interval = time.Second
+	paces := []time.Duration{7 * time.Millisecond, 300 * time.Millisecond, 999 * time.Millisecond, 1300 * time.Millisecond}
+	synctest.Test(t, func(t *testing.T) {
+		g, metrics := held(t, interval)
+		const lasts = 10 * time.Second
+		sent := make([]int64, len(paces))
+		for elapsed := time.Duration(0); elapsed < lasts; elapsed += time.Millisecond {
+			for rank, pace := range paces {
+				if elapsed%pace == 0 {
+					send(g.endpoint(0), waiting(rank, sent[rank]))
+					sent[rank]++
+				}
+			}
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(interval + 300*time.Millisecond) // and a batch
+		all := metrics.points()
+		for rank, pace := range paces {
+			gauges := valuesOf(all, queuedRequests, int64(rank))
+			require.NotEmpty(t, gauges)
+			assert.Zero(t, gauges[0].value, "the first at once")
+			assert.InDelta(t, sent[rank]-1, gauges[len(gauges)-1].value, 0, "the newest value of rank %d", rank)
+			assert.InDelta(t, lasts/max(interval, pace), len(gauges), 2, "rank %d", rank)
+			for i := range gauges[1:] {
+				// What is said when the interval is over is up to a pace older.
+				assert.GreaterOrEqual(t, gauges[i+1].at.AsTime().Sub(gauges[i].at.AsTime()), interval-pace, "rank %d", rank)
+			}
+			messages := valuesOf(all, fpm.MetricMessages, int64(rank))
+			require.Len(t, messages, len(gauges))
+			require.Len(t, valuesOf(all, fpm.MetricMessagesLost, int64(rank)), len(gauges))
+			for i := range gauges {
+				assert.InDelta(t, gauges[i].value, messages[i].value, 0)
+				assert.Equal(t, gauges[i].at, messages[i].at)
+			}
+			assert.Len(t, valuesOf(all, fpm.MetricStepDuration, int64(rank)), int(sent[rank]), "each pass is observed")
+			assert.Len(t, valuesOf(all, fpm.MetricDecodeTokens, int64(rank)), int(sent[rank]))
+		}
+		g.shutdown()
+		wellFormed(t, metrics.points())
+		contiguous(t, metrics.points())
+		total := int64(0)
+		for _, n := range sent {
+			total += n
+		}
+		g.settled(int(total))
+	})
+}
+
+// A refused batch changes nothing: what was held is said later, once.
+func TestHeldGaugesOutliveARefusal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, metrics := held(t, time.Second)
+		send(g.endpoint(0), waiting(0, 0), waiting(0, 1), waiting(0, 2))
+		time.Sleep(500 * time.Millisecond)
+		metrics.tell(refuse(errNow))
+		send(g.endpoint(0), waiting(0, 3))
+		time.Sleep(2 * time.Second)
+		metrics.tell(nil)
+		time.Sleep(8 * time.Second)
+		assert.Equal(t, []int64{0, 3}, counters(metrics.points()))
+		assert.Len(t, ends(metrics.points())[int64(0)], fpm.Gauges, "and the gauges end with their rank")
+		send(g.endpoint(0), waiting(0, 4), waiting(0, 5))
+		time.Sleep(300 * time.Millisecond)
+		assert.Equal(t, []int64{0, 3, 4}, counters(metrics.points()), "the first after the end at once")
+		g.shutdown()
+		assert.Equal(t, []int64{0, 3, 4, 5}, counters(metrics.points()), "what is held at the end is said before it")
+		assert.Len(t, ends(metrics.points())[int64(0)], 2*fpm.Gauges)
+		wellFormed(t, metrics.points())
+		contiguous(t, metrics.points())
+		g.settled(6)
+	})
+}
+
+// Losses that a held message tells of are said with it.
+func TestHeldLossesAreSaid(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, metrics := held(t, time.Second)
+		send(g.endpoint(0), waiting(0, 0), waiting(0, 10))
+		time.Sleep(1300 * time.Millisecond)
+		lost := valuesOf(metrics.points(), fpm.MetricMessagesLost, 0)
+		require.Len(t, lost, 2)
+		assert.Zero(t, lost[0].value)
+		assert.InDelta(t, 9, lost[1].value, 0)
+		g.shutdown()
+	})
+}
+
+// Series that a rank leaves take nothing along, and new ones begin at once.
+func TestHeldGaugesAndAnotherTimingScope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, metrics := held(t, time.Second)
+		for counter, scope := range []string{"execute_model_cuda", "execute_model_cuda", "model_step_cuda", "model_step_cuda"} {
+			g.endpoint(0).Message(envelope(uint64(counter), busy("w", 0, int64(counter)).scoped(scope)), time.Now())
+			time.Sleep(300 * time.Millisecond)
+		}
+		time.Sleep(time.Second)
+		assert.Equal(t, []int64{0, 2, 3}, counters(metrics.points()))
+		ended := ends(metrics.points())[int64(0)]
+		require.Len(t, ended, fpm.Gauges)
+		assert.Equal(t, "execute_model_cuda", ended[0].attributes["fpm.timing_scope"])
+		g.shutdown()
+		wellFormed(t, metrics.points())
+		contiguous(t, metrics.points())
+	})
+}
