@@ -24,9 +24,9 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 COLLECTOR = """
 receivers:
-  fpm: {{endpoint: "127.0.0.1:{port}", dp_size: {ranks}}}
+  fpm: {{endpoint: "127.0.0.1:{port}", dp_size: {ranks}, gauge_interval: 1s}}   # as in config/prometheus-scrape.yaml
 processors:
-  gauge_dedup: {{resolution: 1s}}   # as in config/prometheus-scrape.yaml
+  gauge_dedup:
 exporters:
   prometheus: {{endpoint: "127.0.0.1:{page}"}}
   fpm_trace: {{path: "{folder}/trace", mode: full, max_segments: 1000}}

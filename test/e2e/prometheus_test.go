@@ -5,7 +5,9 @@ package e2e
 
 import (
 	"context"
+	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,6 +116,22 @@ func (p page) with(prefixes ...string) page {
 		}
 	}
 	return out
+}
+
+// latest waits until the page says the newest message of each rank, and returns it: the quickstart has a gauge_interval.
+func (c *collector) latest(t *testing.T, ranks int, counter float64) page {
+	t.Helper()
+	var p page
+	wait(t, fmt.Sprintf("the page does not say message %v of each rank", counter), func() bool {
+		p = scrape(t, c.page)
+		for rank := range ranks {
+			if p.sum("fpm_messages_total", "fpm_dp_rank", strconv.Itoa(rank)) != counter {
+				return false
+			}
+		}
+		return true
+	})
+	return p
 }
 
 // until waits until the Collector's own telemetry satisfies a condition.

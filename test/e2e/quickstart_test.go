@@ -108,7 +108,7 @@ func TestEveryMessageIsCountedAndTraced(t *testing.T) {
 	c := quickstart(t, endpoint, 2)
 	engine.waitFor(t, "sent")
 	c.delivered(t, 5000)
-	page := scrape(t, c.page)
+	page := c.latest(t, 2, 2499)
 	want, _ := engine.sent(t)
 	for rank := range 2 {
 		sum := totalsOf(t, want[rank])
@@ -214,7 +214,7 @@ func TestTraceQueueOverflows(t *testing.T) {
 	c := quickstart(t, endpoint, 1, "\nexporters: {fpm_trace: {queue_size: 50}}")
 	engine.waitFor(t, "sent")
 	c.delivered(t, 1200)
-	page, telemetry := scrape(t, c.page), c.quiet(t)
+	page, telemetry := c.latest(t, 1, 1199), c.quiet(t)
 	dropped := telemetry.sum(traced+"dropped", "reason", "queue_full")
 	assert.Positive(t, dropped)
 	assertLedger(t, telemetry)

@@ -48,7 +48,7 @@ func TestEngineKilledAndRestarted(t *testing.T) {
 	second.waitFor(t, "sent")
 	c.delivered(t, int(delivered)+600)
 
-	page, telemetry := scrape(t, c.page), c.quiet(t)
+	page, telemetry := c.latest(t, 2, 299), c.quiet(t)
 	assert.Equal(t, 2, telemetry.count(received+"restarts"))
 	assert.Zero(t, telemetry.count(received+"lost"))
 	assertLedger(t, telemetry)

@@ -42,6 +42,10 @@ empty list win.) null takes away a key that is there, and stays where none is: t
 {{- if has "logs" .Values.otlp.exporter.signals }}{{ $logsTo = append $logsTo "otlp_grpc" }}{{ end -}}
 {{- end -}}
 {{- $memory := include "otelcol-fpm.memoryMiB" . | int64 -}}
+{{- /* A page shows the last value of a gauge only: one a second is enough. */ -}}
+{{- $pageOnly := and .Values.prometheus.enabled (not .Values.otlp.exporter.enabled) -}}
+{{- $page := dict -}}
+{{- if $pageOnly }}{{ $_ := set $page "gauge_interval" "1s" }}{{ end -}}
 {{- $passes := list -}}
 {{- $metricsFrom := list -}}
 receivers:
@@ -53,7 +57,7 @@ receivers:
       fpm:
         rule: {{ toJson .Values.discovery.rule }}
         config:
-          {{- toYaml .Values.discovery.config | nindent 10 }}
+          {{- toYaml (merge (deepCopy (.Values.discovery.config | default dict)) $page) | nindent 10 }}
         {{- with .Values.discovery.resourceAttributes }}
         resource_attributes:
           {{- toYaml . | nindent 10 }}
@@ -64,7 +68,7 @@ receivers:
   fpm:
     endpoints:
       {{- toYaml .Values.engines.endpoints | nindent 6 }}
-    {{- with .Values.engines.config }}
+    {{- with merge (deepCopy (.Values.engines.config | default dict)) $page }}
     {{- toYaml . | nindent 4 }}
     {{- end }}
   {{- end }}
@@ -90,8 +94,8 @@ processors:
     limit_mib: {{ div (mul $memory 75) 100 }}
     spike_limit_mib: {{ div (mul $memory 15) 100 }}
   {{- $dedup := dict }}
-  {{- if and .Values.prometheus.enabled (not .Values.otlp.exporter.enabled) }}
-  {{- /* A page shows the last value of a gauge only: of the changes within one batch and second the last one is enough. */ -}}
+  {{- if $pageOnly }}
+  {{- /* Of the changes within one batch and second the last one: what comes by OTLP or from TokenSpeed may have more. */ -}}
   {{- $_ := set $dedup "resolution" "1s" }}
   {{- end }}
   {{- if .Values.metricEvent.enabled }}
