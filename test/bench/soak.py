@@ -29,9 +29,9 @@ extensions:
 ACCEPTED = 'otelcol_receiver_fpm_messages{outcome="accepted"'
 
 
-def anonymous_mib(pid: int) -> float:
-    """Memory that is the process's own: without the pages of its executable."""
-    match = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+def status_mib(pid: int, what: str) -> float:
+    """RssAnon is memory that is the process's own, without the pages of its executable; VmHWM the most it ever had with them."""
+    match = re.search(rf"{what}:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     return int(match.group(1)) / 1024 if match else 0.0
 
 
@@ -131,7 +131,7 @@ def main() -> None:
                 cpu_now, passes_now = cpu_seconds(collector.pid), counter(telemetry(port + 1), ACCEPTED)
                 if passes_now > passes:
                     samples.append({
-                        "seconds": round(now - began), "memory MiB": round(anonymous_mib(collector.pid), 1),
+                        "seconds": round(now - began), "memory MiB": round(status_mib(collector.pid, "RssAnon"), 1),
                         "goroutines": goroutines(port + 2), "CPU µs a pass": round((cpu_now - cpu) / (passes_now - passes) * 1e6, 2),
                         "passes/s": round((passes_now - passes) / (now - at)),
                     })
@@ -143,7 +143,7 @@ def main() -> None:
                     load.start()
             load.end()
             time.sleep(5)
-            page = telemetry(port + 1)
+            page, most = telemetry(port + 1), status_mib(collector.pid, "VmHWM")
         finally:
             collector.terminate()
             code = collector.wait(timeout=60)
@@ -151,9 +151,8 @@ def main() -> None:
         accepted, lost = counter(page, ACCEPTED), counter(page, "otelcol_receiver_fpm_lost")
         dropped = {signal: sum_of(page, "otelcol_receiver_fpm_dropped", f'signal="{signal}"') for signal in ("logs", "metrics")}
         unwritten = counter(page, "otelcol_exporter_fpm_trace_dropped")
-        most = max((s["memory MiB"] for s in samples), default=0)
         print(f"{load.starts} publishers sent {load.sent} messages and left out {load.left_out}; accepted {accepted:.0f}, lost {lost:.0f}, "
-              f"dropped {dropped}, not written {unwritten:.0f}; {rows} rows in {files} files; at most {most} MiB; exit code {code}")
+              f"dropped {dropped}, not written {unwritten:.0f}; {rows} rows in {files} files; at most {most:.0f} MiB resident; exit code {code}")
 
     if args.csv:
         with open(args.csv, "w", newline="") as out:
