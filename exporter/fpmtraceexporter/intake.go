@@ -143,7 +143,7 @@ const foldedWarning = "metrics that were folded over several forward passes cann
 
 // incompleteWarning does the same for passes that lack metrics.
 const incompleteWarning = "a forward pass did not come with all its metrics in one batch and cannot be written to a trace: " +
-	"fpm_trace must get them unfiltered, unbatched and before gauge_dedup, or better the logs"
+	"fpm_trace must get them unfiltered, unbatched, before gauge_dedup and from a receiver without gauge_interval, or better the logs"
 
 func (e *traceExporter) consumeLogs(_ context.Context, logs plog.Logs) error {
 	in := e.intakes.Get().(*intake)
