@@ -24,16 +24,29 @@ type heldGauges struct {
 	newest *message
 }
 
-// due tells whether gauges may be sent at a time.
+// due tells whether gauges may be sent at a time. Without an interval they
+// always may, also when the clock was stepped back.
 func (h *heldGauges) due(at pcommon.Timestamp, interval time.Duration) bool {
-	return h.sent == 0 || at >= h.sent+pcommon.Timestamp(interval)
+	return h.sent == 0 || interval == 0 || at >= h.sent+pcommon.Timestamp(interval)
+}
+
+// hold makes m the newest message. Its payload is of no use here, and one for
+// each rank could be much.
+func (h *heldGauges) hold(m *message) {
+	if m.record.Payload != nil {
+		bare := *m
+		bare.record.Payload = nil
+		m = &bare
+	}
+	h.newest = m
 }
 
 // gauges adds the gauges of a message, or holds them.
 func (p *metricsPipe) gauges(workers *workerSet, state *seriesState, m *message) {
-	state.held.newest = m
 	if state.held.due(m.time, p.gaugeInterval) {
-		p.say(workers, state)
+		p.say(workers, state, m)
+	} else {
+		state.held.hold(m)
 	}
 }
 
@@ -44,13 +57,12 @@ func (p *metricsPipe) release(workers *workerSet, r *rank, now time.Time) {
 		held = r.points.next.held
 	}
 	if held.newest != nil && held.due(pcommon.NewTimestampFromTime(now), p.gaugeInterval) {
-		p.say(workers, p.touch(r))
+		p.say(workers, p.touch(r), held.newest)
 	}
 }
 
-// say adds the gauges of the newest message.
-func (p *metricsPipe) say(workers *workerSet, state *seriesState) {
-	m := state.held.newest
+// say adds the gauges of a rank's newest message.
+func (p *metricsPipe) say(workers *workerSet, state *seriesState, m *message) {
 	state.held = heldGauges{sent: m.time}
 	worker := workers.of(m.worker)
 	worker.Sampled(m.pass())

@@ -10,6 +10,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.opentelemetry.io/collector/pdata/pcommon"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
 )
@@ -147,5 +148,46 @@ func TestHeldGaugesAndAnotherTimingScope(t *testing.T) {
 		g.shutdown()
 		wellFormed(t, metrics.points())
 		contiguous(t, metrics.points())
+	})
+}
+
+func TestGaugesAreDue(t *testing.T) {
+	const second = pcommon.Timestamp(time.Second)
+	for name, test := range map[string]struct {
+		held     heldGauges
+		at       pcommon.Timestamp
+		interval time.Duration
+		due      bool
+	}{
+		"the first":                 {heldGauges{}, 1, time.Second, true},
+		"just not":                  {heldGauges{sent: 5 * second}, 6*second - 1, time.Second, false},
+		"just":                      {heldGauges{sent: 5 * second}, 6 * second, time.Second, true},
+		"no interval":               {heldGauges{sent: 5 * second}, 5*second + 1, 0, true},
+		"clock stepped back":        {heldGauges{sent: 5 * second}, 4 * second, time.Second, false},
+		"clock stepped back at end": {heldGauges{sent: 5 * second}, 4 * second, 0, true},
+	} {
+		assert.Equal(t, test.due, test.held.due(test.at, test.interval), name)
+	}
+}
+
+// What is held of a rank is small, however large its messages are.
+func TestHeldMessageHasNoPayload(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, metrics := held(t, time.Second)
+		e := g.endpoint(0)
+		for counter := range int64(2) {
+			payload := append(busy("w", 0, counter).payload(), "\xa4note\xda\x80\x00"...)
+			payload[0]++ // one key more
+			e.Message(envelope(uint64(counter), append(payload, make([]byte, 1<<15)...)), time.Now())
+		}
+		time.Sleep(300 * time.Millisecond)
+		synctest.Wait()
+		rank := e.ranks[rankKey{"w", 0}]
+		require.NotNil(t, rank.points.committed.held.newest)
+		assert.Nil(t, rank.points.committed.held.newest.record.Payload)
+		assert.EqualValues(t, 1, rank.points.committed.held.newest.record.CounterID)
+		g.shutdown()
+		assert.Equal(t, []int64{0, 1}, counters(metrics.points()))
+		g.settled(2)
 	})
 }
