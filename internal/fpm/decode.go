@@ -53,8 +53,6 @@ const (
 	sawNumDecodeRequests
 	sawSumDecodeKVTokens
 	sawVarDecodeKVTokens
-
-	sawVariances = sawVarPrefillLength | sawVarDecodeKVTokens
 )
 
 // Decode checks a payload and reads the known fields. sequence is the number
@@ -222,7 +220,7 @@ func (d *Decoder) group(group *Requests, name string) *RejectError {
 	if rejected == nil {
 		rejected = missingCount(name, seen)
 	}
-	d.canonical = d.canonical && seen&sawVariances == sawVariances
+	d.canonical = d.canonical && seen&groupVariances == groupVariances
 	return rejected
 }
 

@@ -104,9 +104,10 @@ func (c *Conn) SubscribeAll() error {
 }
 
 // Recv waits for the next message, answering and sending heartbeats meanwhile. The frames are the caller's until the next
-// Recv, which reuses their memory; at is the wall clock when the last bytes of the message left the socket (messages read together have it in common, see ConnConfig.Gather). After an error the
-// Conn is of no more use. The error is an *OversizeError, *ProtocolError or *TimeoutError, io.EOF when the peer closed after
-// a whole message, io.ErrUnexpectedEOF when within one, or an error of package net.
+// Recv, which reuses their memory; at is the wall clock when the last bytes of the message left the socket (messages read
+// together have it in common, see ConnConfig.Gather). After an error the Conn is of no more use. The error is an
+// *OversizeError, *ProtocolError or *TimeoutError, io.EOF when the peer closed after a whole message, io.ErrUnexpectedEOF
+// when within one, or an error of package net.
 func (c *Conn) Recv() (frames [][]byte, at time.Time, err error) {
 	g := c.guard
 	if g.err == nil {

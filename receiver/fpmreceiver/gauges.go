@@ -13,9 +13,9 @@ import (
 // fpm.messages and fpm.messages.lost say how things are, so that a newer message
 // makes an older one superfluous. What adds up is never held.
 //
-// Invariant (TestHeldGaugesAreSaid): the newest message of a rank has its gauges
-// sent, at the latest gauge_interval after those that were sent before, unless
-// its series have ended.
+// Invariant (TestHeldGaugesAreSaid): the newest message of a rank, and the last
+// one of each series and of each publisher, has its gauges sent, at the latest
+// gauge_interval after those that were sent before.
 type heldGauges struct {
 	// sent is the time of the last message whose gauges were sent, 0 before the
 	// first.
@@ -47,6 +47,19 @@ func (p *metricsPipe) gauges(workers *workerSet, state *seriesState, m *message)
 		p.say(workers, state, m)
 	} else {
 		state.held.hold(m)
+	}
+}
+
+// sayBefore adds the gauges that are held when m is not of the same series any
+// more, or its counters start over.
+func (p *metricsPipe) sayBefore(workers *workerSet, state *seriesState, m *message) {
+	newest := state.held.newest
+	if newest == nil {
+		return
+	}
+	if newest.began != m.began || newest.counterStart != m.counterStart || newest.lost.Start != m.lost.Start ||
+		state.attributes != m.record.Attributes() {
+		p.say(workers, state, newest)
 	}
 }
 

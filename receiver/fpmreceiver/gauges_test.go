@@ -132,7 +132,7 @@ func TestHeldLossesAreSaid(t *testing.T) {
 	})
 }
 
-// Series that a rank leaves take nothing along, and new ones begin at once.
+// Series that a rank leaves say their newest value, and new ones begin at once.
 func TestHeldGaugesAndAnotherTimingScope(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, metrics := held(t, time.Second)
@@ -141,13 +141,30 @@ func TestHeldGaugesAndAnotherTimingScope(t *testing.T) {
 			time.Sleep(300 * time.Millisecond)
 		}
 		time.Sleep(time.Second)
-		assert.Equal(t, []int64{0, 2, 3}, counters(metrics.points()))
+		assert.Equal(t, []int64{0, 1, 2, 3}, counters(metrics.points()))
 		ended := ends(metrics.points())[int64(0)]
 		require.Len(t, ended, fpm.Gauges)
 		assert.Equal(t, "execute_model_cuda", ended[0].attributes["fpm.timing_scope"])
 		g.shutdown()
 		wellFormed(t, metrics.points())
 		contiguous(t, metrics.points())
+	})
+}
+
+// The last counter of a publisher is said before that of its successor: nothing is missing in its rate.
+func TestHeldGaugesOfAnEngineThatRestarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, metrics := held(t, time.Second)
+		send(g.endpoint(0), waiting(0, 100), waiting(0, 101), waiting(0, 102))
+		g.endpoint(0).Connected()
+		send(g.endpoint(0), waiting(0, 0), waiting(0, 1))
+		time.Sleep(300 * time.Millisecond)
+		assert.Equal(t, []int64{100, 102}, counters(metrics.points()))
+		time.Sleep(time.Second)
+		assert.Equal(t, []int64{100, 102, 1}, counters(metrics.points()))
+		g.shutdown()
+		wellFormed(t, metrics.points())
+		assert.EqualValues(t, 1, g.settled(5).restarts)
 	})
 }
 

@@ -135,6 +135,7 @@ func (p *metricsPipe) build(messages []*message, now time.Time) pmetric.Metrics 
 func (p *metricsPipe) pass(workers *workerSet, m *message) {
 	state := p.touch(m.rank)
 	attributes := m.record.Attributes()
+	p.sayBefore(workers, state, m)
 	switch {
 	case state.links.Began != m.began:
 		// The first message, or the rank has other series since the old ones ended:
