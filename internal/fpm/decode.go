@@ -62,6 +62,7 @@ const (
 func (d *Decoder) Decode(payload []byte, sequence int64) (Record, error) {
 	record := Record{Payload: payload}
 	d.walk.Reset(payload)
+	defer d.walk.Reset(nil) // the payload is the caller's, and may be large
 	d.canonical = true
 	seen, rejected := d.root(&record)
 	if rejected == nil && d.walk.Left() > 0 {

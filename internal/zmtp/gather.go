@@ -53,7 +53,8 @@ func (g *guard) look(p []byte) int {
 // moments tells which of the moments a peer is read at: 2 is every second one. Each read costs the kernel an answer to the
 // peer; who sends more than one message from moment to moment has several served by each read still.
 func (g *guard) moments() int {
-	if time.Duration(g.gatherer.messages)*g.gatherer.every > g.at.Sub(g.before) {
+	n := g.gatherer.messages
+	if n > 1 && time.Duration(n)*g.gatherer.every > g.at.Sub(g.before) {
 		return 2
 	}
 	return 1

@@ -189,7 +189,6 @@ func TestConfigProblems(t *testing.T) {
 		},
 		"fpm/duration_without_unit": {`stale_after: got 5ns, want 1ms or more, with its unit`},
 		"fpm/together": {
-			`gauge_interval: got 10s, want less than stale_after (10s)`,
 			`rank_ttl: got 5s, want at least stale_after (10s)`,
 			`max_message_bytes: got 1001, want at most queue_bytes (1000)`,
 			`dial::max_backoff: got 1s, want at least initial_backoff (2s)`,

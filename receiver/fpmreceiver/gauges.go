@@ -3,31 +3,26 @@
 
 package fpmreceiver
 
-import (
-	"time"
-
-	"go.opentelemetry.io/collector/pdata/pcommon"
-)
+import "time"
 
 // heldGauges is what gauge_interval holds back of a rank: the gauges,
 // fpm.messages and fpm.messages.lost say how things are, so that a newer message
 // makes an older one superfluous. What adds up is never held.
 //
 // Invariant (TestHeldGaugesAreSaid): the newest message of a rank, and the last
-// one of each series and of each publisher, has its gauges sent, at the latest
-// gauge_interval after those that were sent before.
+// one of each series and of each publisher, has its gauges sent: at the latest
+// with the first batch after gauge_interval, and before its series ends.
 type heldGauges struct {
-	// sent is the time of the last message whose gauges were sent, 0 before the
-	// first.
-	sent pcommon.Timestamp
+	// sent is when gauges were last sent, by the clock that is never set; zero
+	// before the first.
+	sent time.Time
 	// newest is the message whose gauges wait, nil when none do.
 	newest *message
 }
 
-// due tells whether gauges may be sent at a time. Without an interval they
-// always may, also when the clock was stepped back.
-func (h *heldGauges) due(at pcommon.Timestamp, interval time.Duration) bool {
-	return h.sent == 0 || interval == 0 || at >= h.sent+pcommon.Timestamp(interval)
+// due tells whether gauges may be sent now.
+func (h *heldGauges) due(now time.Time, interval time.Duration) bool {
+	return h.sent.IsZero() || now.Sub(h.sent) >= interval
 }
 
 // hold makes m the newest message. Its payload is of no use here, and one for
@@ -41,47 +36,53 @@ func (h *heldGauges) hold(m *message) {
 	h.newest = m
 }
 
-// gauges adds the gauges of a message, or holds them.
+// gauges adds the gauges of a message, or holds them until release.
 func (p *metricsPipe) gauges(workers *workerSet, state *seriesState, m *message) {
-	if state.held.due(m.time, p.gaugeInterval) {
-		p.say(workers, state, m)
-	} else {
+	if p.receiver.config.GaugeInterval > 0 {
 		state.held.hold(m)
+		return
 	}
+	workers.of(m.worker).Sampled(m.pass())
 }
 
 // sayBefore adds the gauges that are held when m is not of the same series any
 // more, or its counters start over.
 func (p *metricsPipe) sayBefore(workers *workerSet, state *seriesState, m *message) {
 	newest := state.held.newest
-	if newest == nil {
+	if newest != nil && (newest.began != m.began || newest.counterStart != m.counterStart ||
+		newest.lost.Start != m.lost.Start || state.attributes != m.record.Attributes()) {
+		p.say(workers, state)
+	}
+}
+
+// release adds the gauges that were held for long enough: of ranks of this batch,
+// and of others that have a value at the consumer.
+func (p *metricsPipe) release(workers *workerSet) {
+	if p.receiver.config.GaugeInterval == 0 {
 		return
 	}
-	if newest.began != m.began || newest.counterStart != m.counterStart || newest.lost.Start != m.lost.Start ||
-		state.attributes != m.record.Attributes() {
-		p.say(workers, state, newest)
+	for _, r := range p.touched {
+		if state := &r.points.next; state.held.due(p.now, p.gaugeInterval) {
+			p.say(workers, state)
+		}
+	}
+	for r := range p.valued {
+		if held := &r.points.committed.held; !r.points.touched && held.newest != nil && held.due(p.now, p.gaugeInterval) {
+			p.say(workers, p.touch(r))
+		}
 	}
 }
 
-// release adds the gauges of a rank that were held for long enough.
-func (p *metricsPipe) release(workers *workerSet, r *rank, now time.Time) {
-	held := r.points.committed.held
-	if r.points.touched {
-		held = r.points.next.held
+// say adds the gauges that are held, if there are any.
+func (p *metricsPipe) say(workers *workerSet, state *seriesState) {
+	m := state.held.newest
+	if m == nil {
+		return
 	}
-	if held.newest != nil && held.due(pcommon.NewTimestampFromTime(now), p.gaugeInterval) {
-		p.say(workers, p.touch(r), held.newest)
-	}
-}
-
-// say adds the gauges of a rank's newest message.
-func (p *metricsPipe) say(workers *workerSet, state *seriesState, m *message) {
-	state.held = heldGauges{sent: m.time}
+	state.held = heldGauges{sent: p.now}
 	worker := workers.of(m.worker)
 	worker.Sampled(m.pass())
-	if p.receiver.config.GaugeInterval > 0 {
-		worker.Lost(state.attributes, m.lost, m.time)
-	}
+	worker.Lost(state.attributes, m.lost, m.time)
 }
 
 // lost adds the total of each rank of the batch, unless it goes with the gauges.

@@ -21,7 +21,9 @@ import (
 // next as it will be when the batch at hand is.
 type rankPoints struct {
 	committed, next seriesState
-	touched         bool
+	// touched: next may differ from committed. heard: a message of this batch is
+	// why.
+	touched, heard bool
 }
 
 // seriesState links a rank's next points to its last ones.
@@ -58,6 +60,7 @@ type metricsPipe struct {
 	gaugeInterval time.Duration
 
 	// Of the batch at hand:
+	now        time.Time
 	touched    []*rank
 	left       []leftSeries
 	overflowed int
@@ -112,28 +115,30 @@ func (p *metricsPipe) finish(ctx context.Context) error {
 // to put back.
 func (p *metricsPipe) build(messages []*message, now time.Time) pmetric.Metrics {
 	for _, r := range p.touched {
-		r.points.touched = false
+		r.points.touched, r.points.heard = false, false
 	}
 	clear(p.touched)
 	clear(p.left)
-	p.touched, p.left, p.overflowed = p.touched[:0], p.left[:0], 0
+	p.now, p.touched, p.left, p.overflowed = now, p.touched[:0], p.left[:0], 0
 
 	metrics := pmetric.NewMetrics()
 	workers := newWorkerSet(p.receiver, p.form, metrics, messages)
 	for _, m := range messages {
 		p.pass(workers, m)
 	}
+	p.release(workers)
 	p.lost(workers)
 	for _, series := range p.left {
 		workers.of(series.worker).Stale(series.attributes, series.at)
 	}
-	p.endSilent(workers, now)
+	p.endSilent(workers)
 	p.up.build(metrics, now)
 	return metrics
 }
 
 func (p *metricsPipe) pass(workers *workerSet, m *message) {
 	state := p.touch(m.rank)
+	m.rank.points.heard = true
 	attributes := m.record.Attributes()
 	p.sayBefore(workers, state, m)
 	switch {
@@ -143,8 +148,6 @@ func (p *metricsPipe) pass(workers *workerSet, m *message) {
 		state.links, state.held = fpm.Links{Began: m.began}, heldGauges{}
 	case state.attributes != attributes:
 		p.leave(m, state, attributes)
-		state.held = heldGauges{}
-	case state.ended:
 		state.held = heldGauges{}
 	}
 	state.worker, state.attributes, state.last, state.lost, state.ended = m.worker, attributes, m.time, m.lost, false
@@ -174,18 +177,16 @@ func (p *metricsPipe) leave(m *message, state *seriesState, now fpm.RankAttribut
 }
 
 // endSilent ends the gauges of ranks that have not been heard for staleAfter.
-// Gauges that are held go on before.
-func (p *metricsPipe) endSilent(workers *workerSet, now time.Time) {
+func (p *metricsPipe) endSilent(workers *workerSet) {
 	for r := range p.valued {
-		heard := r.points.touched
-		p.release(workers, r, now)
-		if heard {
+		if r.points.heard {
 			continue
 		}
-		if at := r.endpoint.end(r, now, p.staleAfter); at != 0 {
+		if at := r.endpoint.end(r, p.now, p.staleAfter); at != 0 {
 			state := p.touch(r)
+			p.say(workers, state)
 			workers.of(state.worker).Stale(state.attributes, at)
-			state.ended = true
+			state.ended, state.held = true, heldGauges{}
 		}
 	}
 }
@@ -205,6 +206,10 @@ func (p *metricsPipe) commit() {
 // turn.
 func (p *metricsPipe) forfeit() {
 	for _, r := range p.touched {
+		if r.points.next.held.sent != r.points.committed.held.sent {
+			// Of several consumers one may have taken what was held: never twice.
+			r.points.committed.held = heldGauges{}
+		}
 		if r.points.next.ended {
 			r.points.committed.ended = true
 			p.setValued(r, false)

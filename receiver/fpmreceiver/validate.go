@@ -39,11 +39,8 @@ func (c *Config) Validate() error {
 
 	problems.duration("batch::timeout", c.Batch.Timeout)
 	problems.positive("batch::max_messages", int64(c.Batch.MaxMessages))
-	switch {
-	case c.GaugeInterval != 0 && c.GaugeInterval < time.Millisecond:
+	if c.GaugeInterval != 0 && c.GaugeInterval < time.Millisecond {
 		problems.add("gauge_interval", c.GaugeInterval.String(), "0s, or 1ms or more, with its unit")
-	case c.StaleAfter > 0 && c.GaugeInterval >= c.StaleAfter:
-		problems.add("gauge_interval", c.GaugeInterval.String(), fmt.Sprintf("less than stale_after (%s)", c.StaleAfter))
 	}
 	problems.duration("stale_after", c.StaleAfter)
 	problems.duration("rank_ttl", c.RankTTL)
