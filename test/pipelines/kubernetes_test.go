@@ -35,14 +35,13 @@ exporters: {prometheus: {endpoint: %q}}
 	})
 	two.WaitForLine(t, "sent")
 	collector.Delivered(t, "metrics", 2*count)
-	assertTotals(t, harness.Scrape(t, page), two.Sent(t), "k8s_pod_name", "vllm-0", "k8s_namespace_name", "inference")
-	assertGauges(t, harness.Scrape(t, page), two.Sent(t), "k8s_pod_name", "vllm-0", "k8s_namespace_name", "inference")
+	assertPage(t, page, two.Sent(t), "k8s_pod_name", "vllm-0", "k8s_namespace_name", "inference")
 
 	one := harness.Publish(t, fmt.Sprintf("tcp://127.0.0.3:%d", port+2), 1, count, 300)
 	api.add("vllm-1", "127.0.0.3", map[string]int{"fpm": port + 2})
 	one.WaitForLine(t, "sent")
 	collector.Delivered(t, "metrics", 3*count)
-	assertTotals(t, harness.Scrape(t, page), one.Sent(t), "k8s_pod_name", "vllm-1")
+	assertPage(t, page, one.Sent(t), "k8s_pod_name", "vllm-1")
 
 	subscribed := func() (endpoints []string) {
 		for _, s := range harness.Scrape(t, collector.Telemetry)["otelcol_receiver_fpm_endpoint_state"] {

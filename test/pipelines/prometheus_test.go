@@ -28,8 +28,7 @@ func TestPrometheusScrape(t *testing.T) {
 	})
 	engine.WaitForLine(t, "sent")
 	collector.Delivered(t, "metrics", ranks*count)
-	assertTotals(t, harness.Scrape(t, page), engine.Sent(t), "job", "default/backend", "instance", "vllm-0")
-	assertGauges(t, harness.Scrape(t, page), engine.Sent(t), "job", "default/backend", "instance", "vllm-0")
+	assertPage(t, page, engine.Sent(t), "job", "default/backend", "instance", "vllm-0")
 
 	prometheus := harness.StartPrometheus(t, fmt.Sprintf(`
 global: {scrape_interval: 1s}

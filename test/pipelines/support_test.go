@@ -22,6 +22,26 @@ func fpmAt(endpoint string, ranks int) string {
 	return fmt.Sprintf("receivers: {fpm: {endpoint: %q, dp_size: %d}}\n", endpoint, ranks)
 }
 
+// assertPage checks that the Prometheus page at an address has counted each
+// message of each rank and shows its last one, once it says that one at all:
+// gauge_interval lets it wait. It must be asked before the ranks are stale.
+func assertPage(t *testing.T, address string, sent map[int][]harness.Sent, labels ...string) {
+	t.Helper()
+	var page harness.Page
+	harness.Wait(t, "the page does not say the newest message of each rank", func() bool {
+		page = harness.Scrape(t, address)
+		for rank, messages := range sent {
+			label := append([]string{"fpm_dp_rank", strconv.Itoa(rank)}, labels...)
+			if page.Sum("fpm_messages_total", label...) != float64(messages[len(messages)-1].Record.CounterID) {
+				return false
+			}
+		}
+		return true
+	})
+	assertTotals(t, page, sent, labels...)
+	assertGauges(t, page, sent, labels...)
+}
+
 // assertTotals checks that a Prometheus page has counted each message of each
 // rank. The labels pick the engine.
 func assertTotals(t *testing.T, page harness.Page, sent map[int][]harness.Sent, labels ...string) {

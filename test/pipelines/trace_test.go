@@ -33,8 +33,7 @@ func TestSGLangIPC(t *testing.T) {
 	engine.WaitForLine(t, "sent")
 	collector.Delivered(t, "metrics", ranks*count)
 	collector.Delivered(t, "logs", ranks*count)
-	assertTotals(t, harness.Scrape(t, page), engine.Sent(t))
-	assertGauges(t, harness.Scrape(t, page), engine.Sent(t))
+	assertPage(t, page, engine.Sent(t))
 	collector.Stop(t)
 	assertSampled(t, filepath.Join(collector.Dir, "run", "traces", "sglang-fpm"), engine.Sent(t))
 }
