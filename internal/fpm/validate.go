@@ -70,8 +70,7 @@ func (c *Checked) root(body pcommon.Map) *RejectError {
 		}
 		seen |= bit
 	}
-	const all = sawVersion | sawWorkerID | sawDPRank | sawCounterID | sawWallTime | sawScheduled | sawQueued
-	if seen != all {
+	if seen != allRoot&^sawTimingScope {
 		return missingRoot(seen)
 	}
 

@@ -3,7 +3,11 @@
 
 package fpmreceiver
 
-import "time"
+import (
+	"time"
+
+	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
+)
 
 // heldGauges is what gauge_interval holds back of a rank: the gauges,
 // fpm.messages and fpm.messages.lost say how things are, so that a newer message
@@ -45,12 +49,12 @@ func (p *metricsPipe) gauges(workers *workerSet, state *seriesState, m *message)
 	workers.of(m.worker).Sampled(m.pass())
 }
 
-// sayBefore adds the gauges that are held when m is not of the same series any
-// more, or its counters start over.
-func (p *metricsPipe) sayBefore(workers *workerSet, state *seriesState, m *message) {
+// sayBefore adds the gauges that are held when m, with its attributes, is not of
+// the same series any more, or its counters start over.
+func (p *metricsPipe) sayBefore(workers *workerSet, state *seriesState, m *message, attributes fpm.RankAttributes) {
 	newest := state.held.newest
 	if newest != nil && (newest.began != m.began || newest.counterStart != m.counterStart ||
-		newest.lost.Start != m.lost.Start || state.attributes != m.record.Attributes()) {
+		newest.lost.Start != m.lost.Start || state.attributes != attributes) {
 		p.say(workers, state)
 	}
 }

@@ -140,7 +140,7 @@ func (p *metricsPipe) pass(workers *workerSet, m *message) {
 	state := p.touch(m.rank)
 	m.rank.points.heard = true
 	attributes := m.record.Attributes()
-	p.sayBefore(workers, state, m)
+	p.sayBefore(workers, state, m, attributes)
 	switch {
 	case state.links.Began != m.began:
 		// The first message, or the rank has other series since the old ones ended:
