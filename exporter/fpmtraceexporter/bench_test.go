@@ -81,8 +81,7 @@ func BenchmarkRowText(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		if i%20 == 0 {
-			in.reset()
-			in.logs(batches[i/20%len(batches)], modeFull)
+			in.logs(batches[i/20%len(batches)], modeFull, func(*intake) {})
 		}
 	}
 }
@@ -101,8 +100,7 @@ func BenchmarkReconstruct(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		if i%20 == 0 {
-			in.reset()
-			in.metrics(metrics, modeFull)
+			in.metrics(metrics, modeFull, func(*intake) {})
 		}
 	}
 }
@@ -133,12 +131,13 @@ func BenchmarkFull(b *testing.B) {
 // row, of a second at 10 and at 100 passes, and about the largest there are.
 func BenchmarkCompression(b *testing.B) {
 	in := newIntake()
-	for _, logs := range busyEngine(4000, 20) {
-		in.logs(logs, modeFull)
-	}
 	var rows [][]byte
-	for i := range in.records {
-		rows = append(rows, fpm.AppendRow(nil, int64(i)*12, in.event(&in.records[i])))
+	for _, logs := range busyEngine(4000, 20) {
+		in.logs(logs, modeFull, func(*intake) {
+			for i := range in.records {
+				rows = append(rows, fpm.AppendRow(nil, int64(len(rows))*12, in.event(&in.records[i])))
+			}
+		})
 	}
 	for _, members := range []int{1, 10, 100, 1000} {
 		for level := 1; level <= 9; level++ {

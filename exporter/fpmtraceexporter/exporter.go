@@ -27,6 +27,8 @@ type traceExporter struct {
 	telemetry *telemetry // nil before start
 	status    status
 	intakes   sync.Pool
+	// calls are the consumers' calls under way. None begins after running is false.
+	calls sync.WaitGroup
 
 	segments *segment.Set
 	// packers are the compressors, handed from producer to producer.
@@ -131,14 +133,19 @@ func (e *traceExporter) queueLength() int {
 	return n
 }
 
-// accept takes the records of one call. It never waits for the disk.
-func (e *traceExporter) accept(in *intake) error {
+func (e *traceExporter) beginCall() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.running {
+		e.calls.Add(1)
+	}
+	return e.running
+}
+
+// accept takes a portion of a call. It never waits for the disk.
+func (e *traceExporter) accept(in *intake) {
 	var t tally
 	e.mu.Lock()
-	if !e.running {
-		e.mu.Unlock()
-		return errNotRunning
-	}
 	for i := range in.records {
 		r := &in.records[i]
 		if int64(r.end-r.start) > e.cfg.QueueBytes { // it would drive everything else out first
@@ -161,7 +168,6 @@ func (e *traceExporter) accept(in *intake) error {
 	e.mu.Unlock()
 	e.tellRefused(in)
 	e.settle(&t)
-	return nil
 }
 
 // push queues a row, opening its producer if need be; mu is held.
@@ -175,7 +181,7 @@ func (e *traceExporter) push(producerID string, event []byte, t *tally) {
 	for p.lane.rows > e.cfg.QueueSize && e.queue.dropOldestOf(&p.lane) {
 		t.drop(reasonQueueFull, producerID, 1)
 	}
-	if p.lane.bytes >= flushBytes || p.lane.rows > e.cfg.QueueSize/2 || e.queue.bytes > e.cfg.QueueBytes/2 {
+	if p.lane.bytes >= e.producers.share() || p.lane.rows > e.cfg.QueueSize/2 || e.queue.bytes > e.cfg.QueueBytes/2 {
 		p.nudge()
 	}
 }

@@ -17,15 +17,21 @@ import (
 	"github.com/otelcol-fpm/otelcol-fpm/internal/lograte"
 )
 
-// intake turns one call of a consumer into events. It keeps its buffers for
-// the next call.
+// intake turns one call of a consumer into events and hands them on in portions,
+// so that its buffers, which it keeps for the next portion and the next call, are
+// not as large as what comes in a call.
 type intake struct {
 	events  []byte
 	records []record
 	refused []refusal
 	passes  *fpm.Reconstructor
-	folded  bool
+	// folded tells whether the call brought metrics that were added up.
+	folded bool
 }
+
+// portionBytes is how much text is handed on at once. It is small for the caches,
+// and large beside what taking the lock costs.
+const portionBytes = 256 << 10
 
 // record is a forward pass whose event lies in the intake's buffer.
 type record struct {
@@ -42,11 +48,14 @@ type refusal struct {
 
 func newIntake() *intake { return &intake{passes: fpm.NewReconstructor()} }
 
-// reset lets go of what the last call left behind. A buffer that one large
-// call has blown up is not kept.
-func (in *intake) reset() {
-	const keepEvents = 1 << 20
-	if cap(in.events) > keepEvents {
+// handOn gives what was read to take and lets go of it. A buffer that one large
+// record has blown up is not kept.
+func (in *intake) handOn(take func(*intake)) {
+	if len(in.records)+len(in.refused) == 0 {
+		return
+	}
+	take(in)
+	if cap(in.events) > 2*portionBytes {
 		in.events = nil
 	}
 	in.events = in.events[:0]
@@ -54,13 +63,15 @@ func (in *intake) reset() {
 	in.records = in.records[:0]
 	clear(in.refused)
 	in.refused = in.refused[:0]
-	in.folded = false
 }
+
+func (in *intake) full() bool { return len(in.events) >= portionBytes }
 
 func (in *intake) event(r *record) []byte { return in.events[r.start:r.end] }
 
-// logs reads log records of forward passes. Other events are not ours.
-func (in *intake) logs(logs plog.Logs, mode string) {
+// logs reads log records of forward passes. Other events are not ours. It calls
+// take with each portion, which is good until take returns.
+func (in *intake) logs(logs plog.Logs, mode string, take func(*intake)) {
 	for _, resource := range logs.ResourceLogs().All() {
 		source := fpm.SourceOf(resource.Resource())
 		for _, scope := range resource.ScopeLogs().All() {
@@ -68,9 +79,13 @@ func (in *intake) logs(logs plog.Logs, mode string) {
 				if name := entry.EventName(); name == fpm.EventForwardPass || name == "" {
 					in.log(source, entry, mode)
 				}
+				if in.full() {
+					in.handOn(take)
+				}
 			}
 		}
 	}
+	in.handOn(take)
 }
 
 func (in *intake) log(source fpm.Source, entry plog.LogRecord, mode string) {
@@ -105,8 +120,9 @@ func observedAt(entry plog.LogRecord) int64 {
 
 func milliseconds(at pcommon.Timestamp) int64 { return int64(at / pcommon.Timestamp(time.Millisecond)) }
 
-// metrics rebuilds forward passes.
-func (in *intake) metrics(metrics pmetric.Metrics, mode string) {
+// metrics rebuilds forward passes and does with them as logs does.
+func (in *intake) metrics(metrics pmetric.Metrics, mode string, take func(*intake)) {
+	in.folded = false
 	passes := in.passes.Metrics(metrics)
 	for i := range passes {
 		pass := &passes[i]
@@ -130,7 +146,11 @@ func (in *intake) metrics(metrics pmetric.Metrics, mode string) {
 			key:     sampleKey{Source: pass.Source, WorkerID: pass.Record.WorkerID, DPRank: pass.Record.DPRank},
 			counter: pass.Record.CounterID, start: start, end: len(in.events),
 		})
+		if in.full() {
+			in.handOn(take)
+		}
 	}
+	in.handOn(take)
 }
 
 func (in *intake) refuse(reason string, source fpm.Source, err error) {
@@ -146,23 +166,26 @@ const incompleteWarning = "a forward pass did not come with all its metrics in o
 	"fpm_trace must get them unfiltered, unbatched, before gauge_dedup and from a receiver without gauge_interval, or better the logs"
 
 func (e *traceExporter) consumeLogs(_ context.Context, logs plog.Logs) error {
-	in := e.intakes.Get().(*intake)
-	defer e.intakes.Put(in)
-	in.reset()
-	if e.cfg.Enabled {
-		in.logs(logs, e.mode)
-	}
-	return e.accept(in)
+	return e.consume(func(in *intake) { in.logs(logs, e.mode, e.accept) })
 }
 
 func (e *traceExporter) consumeMetrics(_ context.Context, metrics pmetric.Metrics) error {
+	return e.consume(func(in *intake) { in.metrics(metrics, e.mode, e.accept) })
+}
+
+// consume takes all of a call or nothing.
+func (e *traceExporter) consume(read func(*intake)) error {
+	if !e.beginCall() {
+		return errNotRunning
+	}
+	defer e.calls.Done()
+	if !e.cfg.Enabled {
+		return nil
+	}
 	in := e.intakes.Get().(*intake)
 	defer e.intakes.Put(in)
-	in.reset()
-	if e.cfg.Enabled {
-		in.metrics(metrics, e.mode)
-	}
-	return e.accept(in)
+	read(in)
+	return nil
 }
 
 // tellRefused counts the refused records, reason by reason and producer by

@@ -306,23 +306,52 @@ func TestRowIsOneOfDynamos(t *testing.T) {
 		r.text("fpm.gpu-7_20380.000000.jsonl.gz"))
 }
 
-// TestAnIntakeLetsGoOfALargeCall, so that one does not cost memory for ever.
-func TestAnIntakeLetsGoOfALargeCall(t *testing.T) {
+// TestAnIntakeLetsGoOfALargeRecord, so that one does not cost memory for ever.
+func TestAnIntakeLetsGoOfALargeRecord(t *testing.T) {
 	in := newIntake()
-	in.logs(logsOf("4192", pass{pad: 4 << 20}), modeFull)
-	require.Greater(t, cap(in.events), 4<<20)
-	in.reset()
-	assert.Zero(t, cap(in.events), fmt.Sprint(cap(in.events)))
+	in.logs(logsOf("4192", pass{pad: 4 << 20}), modeFull, func(in *intake) {
+		require.Greater(t, cap(in.events), 4<<20)
+	})
+	assert.Zero(t, cap(in.events))
+}
+
+// TestAnIntakeHandsOnPortions: a call of any size takes buffers of one portion,
+// and gives every record once and in order.
+func TestAnIntakeHandsOnPortions(t *testing.T) {
+	metrics, logs := bothSignals(t, "4192", 5000)
+	for signal, read := range map[string]func(in *intake, take func(*intake)){
+		"logs":    func(in *intake, take func(*intake)) { in.logs(logs, modeFull, take) },
+		"metrics": func(in *intake, take func(*intake)) { in.metrics(metrics, modeFull, take) },
+	} {
+		t.Run(signal, func(t *testing.T) {
+			in := newIntake()
+			counter, portions := int64(0), 0
+			read(in, func(in *intake) {
+				portions++
+				for i := range in.records {
+					require.Equal(t, counter, in.records[i].counter)
+					require.Contains(t, string(in.event(&in.records[i])), fmt.Sprintf(`"counter_id":%d,`, counter))
+					counter++
+				}
+				require.Less(t, len(in.events), portionBytes+1000)
+			})
+			assert.Equal(t, int64(5000), counter)
+			assert.Greater(t, portions, 5000*600/(portionBytes+1000))
+			assert.LessOrEqual(t, cap(in.events), 2*portionBytes)
+		})
+	}
 }
 
 // TestRowTextAllocatesNothing once the buffers have grown.
 func TestRowTextAllocatesNothing(t *testing.T) {
 	metrics, logs := bothSignals(t, "4192", 50)
 	in := newIntake()
+	records := 0
+	count := func(in *intake) { records += len(in.records) }
 	assert.Zero(t, testing.AllocsPerRun(100, func() {
-		in.reset()
-		in.logs(logs, modeFull)
-		in.metrics(metrics, modeFull)
+		records = 0
+		in.logs(logs, modeFull, count)
+		in.metrics(metrics, modeFull, count)
 	}))
-	assert.Len(t, in.records, 100)
+	assert.Equal(t, 100, records)
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/otelcol-fpm/otelcol-fpm/internal/segment"
 )
 
-// flushBytes is the text of one member, and what makes a producer flush before
-// its interval is over.
+// flushBytes is the text of one member.
 const flushBytes = 1 << 20
 
 // producer writes the rows of one producer id, from one goroutine.
@@ -60,6 +59,7 @@ func (e *traceExporter) runProducer(p *producer) {
 			if failing {
 				continue // the next attempt is due at the tick
 			}
+			ticker.Reset(e.cfg.FlushInterval) // no row that waits is older than this flush
 		case <-ticker.C:
 		}
 		failing = !e.flush(p)

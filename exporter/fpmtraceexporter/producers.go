@@ -95,6 +95,17 @@ func (ps *producers) ended(p *producer) {
 	}
 }
 
+// gatheredBytes is about how much text all producers together gather before they
+// flush.
+const gatheredBytes = 8 << 20
+
+// share is what makes a producer flush before its interval is over: its part of
+// gatheredBytes, at most a member, and at least what compresses about as well as
+// one.
+func (ps *producers) share() int64 {
+	return min(max(int64(gatheredBytes/len(ps.open)), chunkBytes), flushBytes)
+}
+
 func (ps *producers) touch(p *producer) {
 	if ps.recent != p {
 		ps.unlink(p)

@@ -47,12 +47,12 @@ type chunk struct {
 const (
 	// chunkBytes is small, so that rows dropped at its front do not hold much
 	// memory.
-	chunkBytes = 64 << 10
+	chunkBytes = 32 << 10
 	// rowBytes is what AppendRow puts around an event at most.
 	rowBytes = 48
-	// maxSpare bounds the chunks kept for reuse to 32 MiB: what a second of 50,000
-	// rows takes, so that a steady load makes no garbage.
-	maxSpare = 512
+	// maxSpare bounds the chunks kept for reuse to what producers gather, so that a
+	// steady load makes no garbage.
+	maxSpare = gatheredBytes / chunkBytes
 )
 
 // push appends a row at the end of a lane.

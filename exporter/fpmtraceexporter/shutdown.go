@@ -20,6 +20,7 @@ func (e *traceExporter) shutdown(ctx context.Context) error {
 	if !wasRunning {
 		return nil
 	}
+	e.calls.Wait() // so that a call is taken whole
 	defer e.telemetry.builder.Shutdown()
 	if !e.cfg.Enabled {
 		return nil
