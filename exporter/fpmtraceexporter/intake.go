@@ -159,7 +159,7 @@ func (in *intake) refuse(reason string, source fpm.Source, err error) {
 
 // foldedWarning tells what to do about metrics that were added up.
 const foldedWarning = "metrics that were folded over several forward passes cannot be written to a trace: " +
-	"fpm_trace belongs before gauge_dedup, in a pipeline without it"
+	"fpm_trace belongs before gauge_dedup, in a pipeline without it, and behind a receiver without gauge_interval"
 
 // incompleteWarning does the same for passes that lack metrics.
 const incompleteWarning = "a forward pass did not come with all its metrics in one batch and cannot be written to a trace: " +

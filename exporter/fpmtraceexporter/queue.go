@@ -47,7 +47,7 @@ type chunk struct {
 const (
 	// chunkBytes is small, so that rows dropped at its front do not hold much
 	// memory.
-	chunkBytes = 32 << 10
+	chunkBytes = 16 << 10
 	// rowBytes is what AppendRow puts around an event at most.
 	rowBytes = 48
 	// maxSpare bounds the chunks kept for reuse to what producers gather, so that a

@@ -22,12 +22,14 @@ type HistogramForm struct {
 	zeros []uint64
 	// index maps values to exponential buckets; nil with explicit bounds.
 	index mapping.Mapping
+	// size is how many buckets a point has at most.
+	size int64
 }
 
 // ExplicitForm uses explicit upper bounds in seconds, inclusive, strictly
 // increasing. The slice is kept.
 func ExplicitForm(bounds []float64) *HistogramForm {
-	return &HistogramForm{bounds: bounds, zeros: make([]uint64, len(bounds)+1)}
+	return &HistogramForm{bounds: bounds, zeros: make([]uint64, len(bounds)+1), size: int64(len(bounds)) + 1}
 }
 
 // ExponentialForm uses exponential histograms of the scale at which maxSize
@@ -39,7 +41,7 @@ func ExplicitForm(bounds []float64) *HistogramForm {
 // would span the distance between two observations of the finest scale with
 // millions of buckets.
 func ExponentialForm(maxSize int32) *HistogramForm {
-	return &HistogramForm{index: mappingOf(scaleFor(maxSize))}
+	return &HistogramForm{index: mappingOf(scaleFor(maxSize)), size: int64(maxSize)}
 }
 
 // Scales that an ExponentialForm may have: the coarsest that Prometheus knows,
@@ -93,44 +95,47 @@ func (f *HistogramForm) prepare(dst pmetric.Metric, points int) {
 	histogram.DataPoints().EnsureCapacity(points)
 }
 
-// observation is one observed duration with a weight: the weight multiplies the
-// count and the sum, never the value. value is positive, weight at least 1, and
-// their product finite.
-type observation struct {
-	value       float64
-	weight      uint64
-	attributes  RankAttributes
-	start, time pcommon.Timestamp
+// observation puts a duration, above 0, into its bucket.
+func (f *HistogramForm) observation(value float64, weight uint64, at pcommon.Timestamp) oneDuration {
+	one := oneDuration{value: value, weight: weight, sum: value * float64(weight), time: at}
+	if f.index != nil {
+		one.bucket = int64(f.index.MapToIndex(value))
+	} else {
+		one.bucket = int64(sort.SearchFloat64s(f.bounds, value))
+	}
+	return one
 }
 
-// observe adds an observation as a point of its own.
-func (f *HistogramForm) observe(dst pmetric.Metric, o observation) {
+// append adds a point of what was observed since start.
+func (f *HistogramForm) append(dst pmetric.Metric, d *durations, attributes RankAttributes, start pcommon.Timestamp) {
 	if f.index != nil {
-		f.observeExponential(dst.ExponentialHistogram().DataPoints().AppendEmpty(), o)
+		f.appendExponential(dst.ExponentialHistogram().DataPoints().AppendEmpty(), d, attributes, start)
 		return
 	}
 	point := dst.Histogram().DataPoints().AppendEmpty()
-	point.SetStartTimestamp(o.start)
-	point.SetTimestamp(o.time)
-	o.attributes.Put(point.Attributes())
-	point.SetCount(o.weight)
-	point.SetSum(o.value * float64(o.weight))
-	point.SetMin(o.value)
-	point.SetMax(o.value)
+	point.SetStartTimestamp(start)
+	point.SetTimestamp(d.last)
+	attributes.Put(point.Attributes())
+	point.SetCount(d.count)
+	point.SetSum(d.sum.Value())
+	point.SetMin(d.min)
+	point.SetMax(d.max)
 	point.ExplicitBounds().FromRaw(f.bounds)
 	point.BucketCounts().FromRaw(f.zeros)
-	point.BucketCounts().SetAt(sort.SearchFloat64s(f.bounds, o.value), o.weight)
+	for i, count := range d.counts {
+		point.BucketCounts().SetAt(int(d.first)+i, count)
+	}
 }
 
-func (f *HistogramForm) observeExponential(point pmetric.ExponentialHistogramDataPoint, o observation) {
-	point.SetStartTimestamp(o.start)
-	point.SetTimestamp(o.time)
-	o.attributes.Put(point.Attributes())
-	point.SetCount(o.weight)
-	point.SetSum(o.value * float64(o.weight))
-	point.SetMin(o.value)
-	point.SetMax(o.value)
+func (f *HistogramForm) appendExponential(point pmetric.ExponentialHistogramDataPoint, d *durations, attributes RankAttributes, start pcommon.Timestamp) {
+	point.SetStartTimestamp(start)
+	point.SetTimestamp(d.last)
+	attributes.Put(point.Attributes())
+	point.SetCount(d.count)
+	point.SetSum(d.sum.Value())
+	point.SetMin(d.min)
+	point.SetMax(d.max)
 	point.SetScale(f.index.Scale())
-	point.Positive().SetOffset(f.index.MapToIndex(o.value))
-	point.Positive().BucketCounts().Append(o.weight)
+	point.Positive().SetOffset(int32(d.first))
+	point.Positive().BucketCounts().FromRaw(d.counts)
 }

@@ -12,12 +12,20 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
+// one is a single observation.
+func one(form *HistogramForm, value float64, weight uint64) *durations {
+	var d durations
+	o := form.observation(value, weight, began+ms)
+	d.add(&o)
+	return &d
+}
+
 // bucketOf observes a value and returns the bucket it went into: its position
 // with explicit bounds, its index with exponential buckets.
 func bucketOf(t *testing.T, form *HistogramForm, value float64) int32 {
 	metric := pmetric.NewMetric()
 	form.prepare(metric, 1)
-	form.observe(metric, observation{value: value, weight: 3, start: began, time: began + ms})
+	form.append(metric, one(form, value, 3), RankAttributes{}, began)
 	if metric.Type() == pmetric.MetricTypeExponentialHistogram {
 		point := metric.ExponentialHistogram().DataPoints().At(0)
 		assert.Equal(t, []uint64{3}, point.Positive().BucketCounts().AsRaw())
@@ -58,11 +66,11 @@ func TestExplicitFormIsNotShared(t *testing.T) {
 	form := ExplicitForm([]float64{0.01})
 	metric := pmetric.NewMetric()
 	form.prepare(metric, 2)
-	form.observe(metric, observation{value: 0.001, weight: 1})
+	form.append(metric, one(form, 0.001, 1), RankAttributes{}, began)
 	point := metric.Histogram().DataPoints().At(0)
 	point.ExplicitBounds().SetAt(0, 9)
 	point.BucketCounts().SetAt(1, 9)
-	form.observe(metric, observation{value: 0.001, weight: 1})
+	form.append(metric, one(form, 0.001, 1), RankAttributes{}, began)
 	assert.Equal(t, []float64{0.01}, metric.Histogram().DataPoints().At(1).ExplicitBounds().AsRaw())
 	assert.Equal(t, []uint64{1, 0}, metric.Histogram().DataPoints().At(1).BucketCounts().AsRaw())
 }

@@ -15,8 +15,7 @@ const (
 	SumCumulative
 	// SumDelta is a monotonic delta int sum.
 	SumDelta
-	// Histogram is a delta histogram, explicit or exponential, one observation a
-	// point.
+	// Histogram is a delta histogram, explicit or exponential.
 	Histogram
 )
 

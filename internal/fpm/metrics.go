@@ -4,8 +4,6 @@
 package fpm
 
 import (
-	"math"
-
 	"go.opentelemetry.io/collector/pdata/pcommon"
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
@@ -82,20 +80,23 @@ func (a RankAttributes) Put(dst pcommon.Map) {
 }
 
 // WorkerMetrics fills the metrics of one worker, in one scope, for one batch. A
-// metric appears with its first point. Call Pass for each forward pass in
-// order, Lost once a rank, Stale for ranks that fell silent.
+// metric appears with its first point. Call Pass for each forward pass in order,
+// or Sampled for some and Write for what all add up to, Lost once a rank, Stale
+// for ranks that fell silent.
 type WorkerMetrics struct {
 	form    *HistogramForm
 	metrics pmetric.MetricSlice
 	made    [slotCount]bool
 	slots   [slotCount]pmetric.Metric
-	passes  int
+	points  int
+	// one is the pass at hand.
+	one Observed
 }
 
 // NewWorkerMetrics makes the metrics of a worker, none yet, in an empty scope.
-// passes is how many forward passes are about to come.
-func NewWorkerMetrics(scope pmetric.ScopeMetrics, form *HistogramForm, passes int) *WorkerMetrics {
-	w := &WorkerMetrics{form: form, metrics: scope.Metrics(), passes: passes}
+// points is how many points of each metric are about to come, as far as known.
+func NewWorkerMetrics(scope pmetric.ScopeMetrics, form *HistogramForm, points int) *WorkerMetrics {
+	w := &WorkerMetrics{form: form, metrics: scope.Metrics(), points: points, one: Observed{form: form}}
 	w.metrics.EnsureCapacity(slotCount)
 	return w
 }
@@ -104,7 +105,7 @@ func (w *WorkerMetrics) metric(slot int) pmetric.Metric {
 	if !w.made[slot] {
 		w.made[slot] = true
 		w.slots[slot] = w.metrics.AppendEmpty()
-		prepare(w.slots[slot], &Metrics[slot], w.form, w.passes)
+		prepare(w.slots[slot], &Metrics[slot], w.form, w.points)
 	}
 	return w.slots[slot]
 }
@@ -160,30 +161,23 @@ func (w *WorkerMetrics) Sampled(pass Pass) {
 // sums and the durations, and moves the links on. overflowed is the number of
 // observations left out because value × weight is no finite number.
 func (w *WorkerMetrics) Observed(pass Pass, links *Links) (overflowed int) {
-	record := pass.Record
-	attributes := record.Attributes()
-	if record.WallTime > 0 {
-		start := links.step(&links.stepDuration, pass.Time)
-		w.form.observe(w.metric(slotStepDuration), observation{record.WallTime, 1, attributes, start, pass.Time})
-		overflowed = w.tokenLatency(pass, attributes, links)
-	}
-	tokens := links.step(&links.tokens, pass.Time)
-	w.sum(slotPrefillTokens, attributes, tokens, pass.Time, record.Scheduled.SumPrefillTokens)
-	w.sum(slotDecodeTokens, attributes, tokens, pass.Time, record.Scheduled.NumDecodeRequests)
+	_, overflowed = w.one.Add(pass)
+	w.Write(&w.one, pass.Record.Attributes(), links)
 	return overflowed
 }
 
-func (w *WorkerMetrics) tokenLatency(pass Pass, attributes RankAttributes, links *Links) (overflowed int) {
-	value, weight := pass.Record.WallTime, pass.Record.Scheduled.NumDecodeRequests
-	if weight == 0 {
-		return 0
+// Write does so for all passes of a rank that were added up, and empties o.
+func (w *WorkerMetrics) Write(o *Observed, attributes RankAttributes, links *Links) {
+	if o.step.count > 0 {
+		w.form.append(w.metric(slotStepDuration), &o.step, attributes, links.step(&links.stepDuration, o.step.last))
 	}
-	if math.IsInf(value*float64(weight), 0) {
-		return 1
+	if o.tokenLatency.count > 0 {
+		w.form.append(w.metric(slotDecodeTokenLatency), &o.tokenLatency, attributes, links.step(&links.decodeTokenLatency, o.tokenLatency.last))
 	}
-	start := links.step(&links.decodeTokenLatency, pass.Time)
-	w.form.observe(w.metric(slotDecodeTokenLatency), observation{value, uint64(weight), attributes, start, pass.Time})
-	return 0
+	start := links.step(&links.tokens, o.last)
+	w.sum(slotPrefillTokens, attributes, start, o.last, o.prefillTokens)
+	w.sum(slotDecodeTokens, attributes, start, o.last, o.decodeTokens)
+	o.clear()
 }
 
 // Lost adds a rank's point of fpm.messages.lost.

@@ -13,9 +13,9 @@ import (
 )
 
 // The read buffer starts small and grows fourfold whenever one read has filled it, so that a thousand quiet connections
-// cost 4 MiB and a thousand busy ones 64 MiB.
+// cost 1 MiB and a thousand busy ones 64 MiB.
 const (
-	initialBufferBytes = 2 << 10
+	initialBufferBytes = 1 << 10
 	maxBufferBytes     = 64 << 10
 )
 

@@ -67,24 +67,40 @@ func (s *Subscriber) Run(ctx context.Context) {
 
 // connection makes one attempt and returns why it ended; heard is called for every message.
 func (s *Subscriber) connection(ctx context.Context, heard func()) error {
+	conn, err := s.connect(ctx)
+	if err != nil {
+		return err
+	}
+	closeConn := func() { _ = conn.Close() }
+	defer closeConn()
+	defer context.AfterFunc(ctx, closeConn)() // unblocks a read
+	return s.receive(ctx, conn, heard)
+}
+
+// connect dials, shakes hands and subscribes.
+func (s *Subscriber) connect(ctx context.Context) (*Conn, error) {
 	deadline := time.Now().Add(s.cfg.DialTimeout)
 	dialCtx, cancel := context.WithDeadline(ctx, deadline)
 	nc, err := s.dial(dialCtx, s.cfg.Network, s.cfg.Address)
 	cancel()
 	if err != nil {
-		return &DialError{Err: err}
+		return nil, &DialError{Err: err}
 	}
-	defer nc.Close()
-	// Closing is what unblocks handshake, read and write.
 	defer context.AfterFunc(ctx, func() { nc.Close() })()
-
 	conn, err := Open(nc, ConnConfig{SocketType: zmq4.Sub, StaleAfter: s.cfg.StaleAfter, Limits: s.cfg.Limits, Gather: s.cfg.Gather}, deadline)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if err := conn.SubscribeAll(); err != nil {
-		return err
+		_ = conn.Close()
+		return nil, err
 	}
+	return conn, nil
+}
+
+// receive hands messages over until an error. It waits in a frame of its own: what a quiet connection keeps of its stack is
+// small then, and with it the stack.
+func (s *Subscriber) receive(ctx context.Context, conn *Conn, heard func()) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

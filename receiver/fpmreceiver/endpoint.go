@@ -100,12 +100,10 @@ func (e *endpoint) Message(frames [][]byte, at time.Time) {
 		e.reject(err)
 		return
 	}
-	m, s, ok := e.admit(record, sequence, at)
+	m, s, ok := e.admit(&record, sequence, at)
 	switch {
 	case !ok:
-		e.receiver.ledger.rejected(rejectedRankLimit)
-		e.warn(rejectedRankLimit, "Message rejected: its rank would be one more than max_ranks",
-			zap.String("worker_id", record.WorkerID), zap.Int64("dp_rank", record.DPRank), zap.Int("max_ranks", e.receiver.config.MaxRanks))
+		e.tooManyRanks(&record)
 		return
 	case s.duplicate:
 		e.receiver.ledger.duplicate()
@@ -113,15 +111,25 @@ func (e *endpoint) Message(frames [][]byte, at time.Time) {
 	}
 	e.receiver.ledger.accepted(s, sequence != record.CounterID)
 	if s.interleaved {
-		e.receiver.logger.Warn("Two publishers speak through one endpoint with the same worker_id and dp_rank: their counters interleave, so losses cannot be counted",
-			zap.Stringer("endpoint", e.address), zap.String("worker_id", record.WorkerID), zap.Int64("dp_rank", record.DPRank))
+		e.interleaved(&record)
 	}
 	e.receiver.push(m)
 }
 
+func (e *endpoint) tooManyRanks(record *fpm.Record) {
+	e.receiver.ledger.rejected(rejectedRankLimit)
+	e.warn(rejectedRankLimit, "Message rejected: its rank would be one more than max_ranks",
+		zap.String("worker_id", record.WorkerID), zap.Int64("dp_rank", record.DPRank), zap.Int("max_ranks", e.receiver.config.MaxRanks))
+}
+
+func (e *endpoint) interleaved(record *fpm.Record) {
+	e.receiver.logger.Warn("Two publishers speak through one endpoint with the same worker_id and dp_rank: their counters interleave, so losses cannot be counted",
+		zap.Stringer("endpoint", e.address), zap.String("worker_id", record.WorkerID), zap.Int64("dp_rank", record.DPRank))
+}
+
 // admit finds the message's rank and judges it. ok is false when the rank is
 // one too many.
-func (e *endpoint) admit(record fpm.Record, sequence int64, at time.Time) (m *message, s step, ok bool) {
+func (e *endpoint) admit(record *fpm.Record, sequence int64, at time.Time) (m *message, s step, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.liveness.message(at)
@@ -157,11 +165,15 @@ func (e *endpoint) rank(key rankKey, at time.Time) *rank {
 	was := r.contested
 	e.receiver.identities.name(r, now, heardUntil)
 	if r.contested && !was {
-		e.warn("identity", "The same worker and rank is heard on another endpoint too; its series get a name of their own here",
-			zap.String("worker_id", key.workerID), zap.Int64("dp_rank", key.dpRank),
-			zap.String("service.instance.id", r.worker.key.instance))
+		e.contested(r)
 	}
 	return r
+}
+
+func (e *endpoint) contested(r *rank) {
+	e.warn("identity", "The same worker and rank is heard on another endpoint too; its series get a name of their own here",
+		zap.String("worker_id", r.key.workerID), zap.Int64("dp_rank", r.key.dpRank),
+		zap.String("service.instance.id", r.worker.key.instance))
 }
 
 // end takes the time for the points that end the gauges of a rank. It is 0 when

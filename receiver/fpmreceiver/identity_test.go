@@ -175,11 +175,11 @@ func TestNameChangesHandsAcrossAClockStep(t *testing.T) {
 			a := &rank{key: rankKey{"w", 0}, endpoint: r.endpoints[0], continuity: newContinuity()}
 			b := &rank{key: rankKey{"w", 0}, endpoint: r.endpoints[1], continuity: newContinuity()}
 			r.identities.name(a, 0, 5)
-			early, _ := a.admit(fpm.Record{}, 0, wall.Add(24*time.Hour))
+			early, _ := a.admit(&fpm.Record{}, 0, wall.Add(24*time.Hour))
 			between(a)
 			last := a.last
 			r.identities.name(b, 5, 10)
-			late, _ := b.admit(fpm.Record{}, 0, wall)
+			late, _ := b.admit(&fpm.Record{}, 0, wall)
 			assert.Equal(t, early.worker.key.instance, late.worker.key.instance)
 			assert.Greater(t, late.time, last)
 			assert.GreaterOrEqual(t, late.began, last)

@@ -77,8 +77,8 @@ type rank struct {
 }
 
 // admit judges a message by its counter and gives it its times. There is no
-// message when it is a duplicate. The record's payload stays the caller's.
-func (r *rank) admit(record fpm.Record, sequence int64, at time.Time) (*message, step) {
+// message when it is a duplicate. The message has a copy of the record.
+func (r *rank) admit(record *fpm.Record, sequence int64, at time.Time) (*message, step) {
 	s := r.continuity.next(record.CounterID)
 	r.lastHeard = at
 	if s.duplicate {
@@ -96,12 +96,12 @@ func (r *rank) admit(record fpm.Record, sequence int64, at time.Time) (*message,
 	} else { // over 2⁶³−1: the series starts anew
 		r.lost = fpm.Lost{Total: s.lost, Start: start}
 	}
-	size := len(record.Payload)
-	record.Detach()
-	return &message{
-		rank: r, worker: r.worker, record: record, sequence: sequence, payloadBytes: size,
+	m := &message{
+		rank: r, worker: r.worker, record: *record, sequence: sequence, payloadBytes: len(record.Payload),
 		time: now, began: r.began, counterStart: r.counterStart, lost: r.lost,
-	}, s
+	}
+	m.record.Detach()
+	return m, s
 }
 
 // take takes the time for the rank's next points. start, between the points

@@ -24,6 +24,9 @@ type rankPoints struct {
 	// touched: next may differ from committed. heard: a message of this batch is
 	// why.
 	touched, heard bool
+	// observed is what the messages of this batch add up to; nil before the first
+	// of the rank, and without gauge_interval.
+	observed *fpm.Observed
 }
 
 // seriesState links a rank's next points to its last ones.
@@ -126,6 +129,9 @@ func (p *metricsPipe) build(messages []*message, now time.Time) pmetric.Metrics 
 	for _, m := range messages {
 		p.pass(workers, m)
 	}
+	for _, r := range p.touched {
+		p.writeObserved(workers, r)
+	}
 	p.release(workers)
 	p.lost(workers)
 	for _, series := range p.left {
@@ -141,6 +147,7 @@ func (p *metricsPipe) pass(workers *workerSet, m *message) {
 	m.rank.points.heard = true
 	attributes := m.record.Attributes()
 	p.sayBefore(workers, state, m, attributes)
+	p.observedBefore(workers, state, m, attributes)
 	switch {
 	case state.links.Began != m.began:
 		// The first message, or the rank has other series since the old ones ended:
@@ -152,7 +159,7 @@ func (p *metricsPipe) pass(workers *workerSet, m *message) {
 	}
 	state.worker, state.attributes, state.last, state.lost, state.ended = m.worker, attributes, m.time, m.lost, false
 	p.gauges(workers, state, m)
-	p.overflowed += workers.of(m.worker).Observed(m.pass(), &state.links)
+	p.observe(workers, state, m)
 }
 
 // touch begins the rank's state for this batch from what was delivered.

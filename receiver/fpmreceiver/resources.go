@@ -17,19 +17,22 @@ type workerSet struct {
 	receiver *fpmReceiver
 	form     *fpm.HistogramForm
 	metrics  pmetric.Metrics
-	passes   map[*worker]int
-	filled   map[*worker]*fpm.WorkerMetrics
+	// points is how many points each metric of a worker will have, 0 for a few.
+	points map[*worker]int
+	filled map[*worker]*fpm.WorkerMetrics
 }
 
 func newWorkerSet(r *fpmReceiver, form *fpm.HistogramForm, metrics pmetric.Metrics, messages []*message) *workerSet {
-	passes := make(map[*worker]int)
-	for _, m := range messages {
-		passes[m.worker]++
+	points := make(map[*worker]int)
+	if r.config.GaugeInterval == 0 {
+		for _, m := range messages {
+			points[m.worker]++
+		}
 	}
-	metrics.ResourceMetrics().EnsureCapacity(len(passes))
+	metrics.ResourceMetrics().EnsureCapacity(len(points))
 	return &workerSet{
 		receiver: r, form: form, metrics: metrics,
-		passes: passes, filled: make(map[*worker]*fpm.WorkerMetrics, len(passes)),
+		points: points, filled: make(map[*worker]*fpm.WorkerMetrics, len(points)),
 	}
 }
 
@@ -42,7 +45,7 @@ func (s *workerSet) of(w *worker) *fpm.WorkerMetrics {
 	w.resource.CopyTo(resource.Resource())
 	scope := resource.ScopeMetrics().AppendEmpty()
 	s.receiver.setScope(scope.Scope())
-	filled := fpm.NewWorkerMetrics(scope, s.form, s.passes[w])
+	filled := fpm.NewWorkerMetrics(scope, s.form, s.points[w])
 	s.filled[w] = filled
 	return filled
 }
