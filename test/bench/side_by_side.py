@@ -24,7 +24,11 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 COLLECTOR = """
 receivers:
-  fpm: {{endpoint: "127.0.0.1:{port}", dp_size: {ranks}, gauge_interval: 1s}}   # as in config/prometheus-scrape.yaml
+  fpm:   # as in config/prometheus-scrape.yaml
+    endpoint: "127.0.0.1:{port}"
+    dp_size: {ranks}
+    gauge_interval: 1s
+    batch: {{{batch}}}
 processors:
   gauge_dedup:
 exporters:
@@ -47,7 +51,8 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_mib(pid: int) -> float:
-    match = re.search(r"VmRSS:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
+    """The most that ever was resident, the mapped pages of the executable included."""
+    match = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
     return int(match.group(1)) / 1024 if match else 0.0
 
 
@@ -104,30 +109,35 @@ def main() -> None:
     parser.add_argument("--rate", type=int, default=1250, help="messages a second and rank")
     parser.add_argument("--seconds", type=float, default=20)
     parser.add_argument("--warm-up", type=float, default=4)
+    parser.add_argument("--batch", default="", help='of the receiver, like "timeout: 1s, max_messages: 4096"')
+    parser.add_argument("--only", nargs="*", choices=list(PIPELINES), help="without the Python consumer, these pipelines")
     parser.add_argument("--binary", default=str(ROOT / "bin" / "otelcol-fpm"))
     args = parser.parse_args()
 
     results = []
     with tempfile.TemporaryDirectory() as folder:
         python = [sys.executable, str(HERE / "python_consumer.py"), "--port", str(args.port), "--ranks", str(args.ranks)]
-        results.append(measure("Python: decode only", python, args, None))
-        results.append(measure("Python: traces", [*python, "--trace", f"{folder}/python.jsonl.gz"], args, None))
-        for name, pipelines in PIPELINES.items():
+        if not args.only:
+            results.append(measure("Python: decode only", python, args, None))
+            results.append(measure("Python: traces", [*python, "--trace", f"{folder}/python.jsonl.gz"], args, None))
+        for name in args.only or PIPELINES:
             config = Path(folder, f"{name}.yaml")
             port = args.port - 100
             config.write_text(
-                COLLECTOR.format(port=args.port, ranks=args.ranks, page=port, telemetry=port + 1, folder=folder) + pipelines
+                COLLECTOR.format(port=args.port, ranks=args.ranks, batch=args.batch, page=port, telemetry=port + 1, folder=folder)
+                + PIPELINES[name]
             )
             results.append(measure(f"otelcol-fpm: {name}", [args.binary, "--config", str(config)], args, port + 1))
 
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"{os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, load {load};", end=" ")
     print(f"{args.ranks} ranks x {args.rate} passes/s, {args.seconds:g} s each\n")
-    traces = next(r["us"] for r in results if r["name"] == "Python: traces")
-    print(f"| {'consumer':22} | CPU µs a pass | passes/s | resident MiB | lost or dropped | Python with traces costs |")
-    print(f"|{'-' * 24}|---:|---:|---:|---:|---:|")
+    traces = next((r["us"] for r in results if r["name"] == "Python: traces"), None)
+    print(f"| {'consumer':22} | CPU µs a pass | cores | passes/s | most resident MiB | lost or dropped | Python with traces costs |")
+    print(f"|{'-' * 24}|---:|---:|---:|---:|---:|---:|")
     for r in results:
-        print(f"| {r['name']:22} | {r['us']:.1f} | {r['rate']:.0f} | {r['mib']:.0f} | {r['lost']:.0f} | {traces / r['us']:.1f} × |")
+        times = f"{traces / r['us']:.1f} ×" if traces else ""
+        print(f"| {r['name']:22} | {r['us']:.1f} | {r['us'] * r['rate'] / 1e6:.2f} | {r['rate']:.0f} | {r['mib']:.0f} | {r['lost']:.0f} | {times} |")
 
 
 if __name__ == "__main__":
