@@ -24,21 +24,20 @@ import (
 // turn. What the socket allocates for a message (its frames) is not counted.
 func BenchmarkMessage(b *testing.B) {
 	for _, test := range []struct {
-		name        string
-		signals     []signal
-		exponential bool
+		name    string
+		signals []signal
+		change  func(*Config)
 	}{
-		{"metrics", []signal{signalMetrics}, false},
-		{"metrics,exponential", []signal{signalMetrics}, true},
-		{"logs", []signal{signalLogs}, false},
-		{"both", []signal{signalMetrics, signalLogs}, false},
+		{"metrics", []signal{signalMetrics}, func(*Config) {}},
+		{"metrics,exponential", []signal{signalMetrics}, func(c *Config) {
+			c.Histogram.Exponential = configoptional.Some(histogramconfig.ExponentialConfig{MaxSize: 160})
+		}},
+		{"metrics,gauge_interval", []signal{signalMetrics}, func(c *Config) { c.GaugeInterval = time.Second }},
+		{"logs", []signal{signalLogs}, func(*Config) {}},
+		{"both", []signal{signalMetrics, signalLogs}, func(*Config) {}},
 	} {
 		b.Run(test.name, func(b *testing.B) {
-			r := newReceiver(testConfig(func(c *Config) {
-				if test.exponential {
-					c.Histogram.Exponential = configoptional.Some(histogramconfig.ExponentialConfig{MaxSize: 160})
-				}
-			}), nopSettings(), func() {})
+			r := newReceiver(testConfig(test.change), nopSettings(), func() {})
 			require.NoError(b, r.expand())
 			require.NoError(b, r.startTelemetry())
 			report, err := receiverhelper.NewObsReport(receiverhelper.ObsReportSettings{ReceiverID: r.settings.ID, ReceiverCreateSettings: r.settings})
