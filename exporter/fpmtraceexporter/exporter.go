@@ -181,7 +181,7 @@ func (e *traceExporter) push(producerID string, event []byte, t *tally) {
 	for p.lane.rows > e.cfg.QueueSize && e.queue.dropOldestOf(&p.lane) {
 		t.drop(reasonQueueFull, producerID, 1)
 	}
-	if p.lane.bytes >= e.producers.share() || p.lane.rows > e.cfg.QueueSize/2 || e.queue.bytes > e.cfg.QueueBytes/2 {
+	if p.lane.waits() >= e.queue.share() || p.lane.rows > e.cfg.QueueSize/2 || e.queue.bytes > e.cfg.QueueBytes/2 {
 		p.nudge()
 	}
 }

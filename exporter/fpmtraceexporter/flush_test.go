@@ -14,8 +14,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-func TestShareOfAProducer(t *testing.T) {
-	for open, want := range map[int]int64{
+func TestShareOfALane(t *testing.T) {
+	for busy, want := range map[int]int64{
+		0:    flushBytes,
 		1:    flushBytes,
 		6:    flushBytes,
 		12:   gatheredBytes / 12,
@@ -23,12 +24,74 @@ func TestShareOfAProducer(t *testing.T) {
 		128:  leastFlushBytes,
 		5000: leastFlushBytes,
 	} {
-		ps := producers{open: make(map[string]*producer, open)}
-		for i := range open {
-			ps.open[fmt.Sprint(i)] = nil
-		}
-		assert.Equal(t, want, ps.share(), "%d producers", open)
+		assert.Equal(t, want, (&queue{busy: busy}).share(), "%d lanes", busy)
 	}
+}
+
+// manyBusy gives the exporter so many producers with rows that the share of each
+// is the least.
+func manyBusy(r *rig) (rows int64) {
+	const producers = 200
+	for id := range producers {
+		r.send(fmt.Sprint("busy", id), pass{})
+	}
+	return producers
+}
+
+// TestRowsThatComeDuringAWriteWait for company, and are no member of their own.
+func TestRowsThatComeDuringAWriteWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := &faults{}
+		r := newRig(t, func(cfg *Config) { cfg.FlushInterval = time.Hour }).start(fs)
+		others := manyBusy(r)
+		fs.set(func(f *faults) { f.write = func() error { time.Sleep(10 * time.Millisecond); return nil } })
+		r.send("4192", counted(0, 80)...) // more than the share
+		time.Sleep(5 * time.Millisecond)
+		r.send("4192", counted(80, 90)...)
+		time.Sleep(time.Second)
+		assert.Equal(t, int64(80), r.sum("rows", outcomeWritten))
+		r.send("4192", counted(90, 160)...)
+		time.Sleep(time.Second)
+		assert.Equal(t, int64(160), r.sum("rows", outcomeWritten))
+		r.stop()
+		assert.Equal(t, others+160, r.sum("rows", outcomeWritten))
+	})
+}
+
+// TestOneNudgeIsOneFlush: a nudge for rows that a flush is about to write does not
+// make another one, of the few rows that came since.
+func TestOneNudgeIsOneFlush(t *testing.T) {
+	r := newRig(t, nil).start(nil)
+	e := r.core()
+	p := &producer{id: "4192", wake: make(chan struct{}, 1)} // without a goroutine
+	p.lane.producer = p
+	var nothing tally
+	e.mu.Lock()
+	e.openWriter(p, &nothing)
+	e.queue.push(&p.lane, 0, []byte(`"event"`))
+	e.mu.Unlock()
+	r.took(1)
+	p.nudge()
+	require.True(t, e.flush(p))
+	assert.Empty(t, p.wake)
+	report := p.writer.Close()
+	e.reportWrite(p, &report)
+	r.stop()
+}
+
+// TestIdleProducersHaveNoShare: one that is busy among many that are not gathers
+// as if it were alone.
+func TestIdleProducersHaveNoShare(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t, nil).start(nil)
+		others := manyBusy(r)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		r.send("4192", counted(0, 100)...)
+		synctest.Wait()
+		assert.Equal(t, others, r.sum("rows", outcomeWritten))
+		r.stop()
+	})
 }
 
 // TestManyProducersGatherLittle: rows of many producers do not wait for the end

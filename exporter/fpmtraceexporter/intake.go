@@ -18,8 +18,7 @@ import (
 )
 
 // intake turns one call of a consumer into events and hands them on in portions,
-// so that its buffers, which it keeps for the next portion and the next call, are
-// not as large as what comes in a call.
+// so that their text, for which it keeps the memory, is not as large as a call.
 type intake struct {
 	events  []byte
 	records []record
@@ -29,9 +28,11 @@ type intake struct {
 	folded bool
 }
 
-// portionBytes is how much text is handed on at once. It is small for the caches,
-// and large beside what taking the lock costs.
-const portionBytes = 256 << 10
+// A portion is small for the caches, and large beside what taking the lock costs.
+const (
+	portionBytes    = 256 << 10 // of text
+	portionRefusals = 1 << 10
+)
 
 // record is a forward pass whose event lies in the intake's buffer.
 type record struct {
@@ -65,7 +66,9 @@ func (in *intake) handOn(take func(*intake)) {
 	in.refused = in.refused[:0]
 }
 
-func (in *intake) full() bool { return len(in.events) >= portionBytes }
+func (in *intake) full() bool {
+	return len(in.events) >= portionBytes || len(in.refused) >= portionRefusals
+}
 
 func (in *intake) event(r *record) []byte { return in.events[r.start:r.end] }
 
@@ -122,35 +125,40 @@ func milliseconds(at pcommon.Timestamp) int64 { return int64(at / pcommon.Timest
 
 // metrics rebuilds forward passes and does with them as logs does.
 func (in *intake) metrics(metrics pmetric.Metrics, mode string, take func(*intake)) {
-	in.folded = false
 	passes := in.passes.Metrics(metrics)
+	in.folded = false
 	for i := range passes {
-		pass := &passes[i]
-		switch pass.Completeness() {
-		case fpm.Folded:
-			in.folded = true
-			in.refuse(reasonFolded, pass.Source, nil)
-			continue
-		case fpm.Incomplete:
-			in.refuse(reasonIncomplete, pass.Source, errors.New("did not come with "+pass.Missing()))
-			continue
-		}
-		if err := fpm.ValidateRecord(&pass.Record); err != nil {
-			in.refuse(reasonInvalid, pass.Source, err)
-			continue
-		}
-		envelope := fpm.Envelope{Source: pass.Source, CaptureMode: mode, ObservedAt: milliseconds(pass.Time)}
-		start := len(in.events)
-		in.events = fpm.AppendRecordEvent(in.events, &envelope, &pass.Record)
-		in.records = append(in.records, record{
-			key:     sampleKey{Source: pass.Source, WorkerID: pass.Record.WorkerID, DPRank: pass.Record.DPRank},
-			counter: pass.Record.CounterID, start: start, end: len(in.events),
-		})
+		in.folded = in.folded || passes[i].Completeness() == fpm.Folded
+	}
+	for i := range passes {
+		in.pass(&passes[i], mode)
 		if in.full() {
 			in.handOn(take)
 		}
 	}
 	in.handOn(take)
+}
+
+func (in *intake) pass(pass *fpm.Rebuilt, mode string) {
+	switch pass.Completeness() {
+	case fpm.Folded:
+		in.refuse(reasonFolded, pass.Source, nil)
+		return
+	case fpm.Incomplete:
+		in.refuse(reasonIncomplete, pass.Source, errors.New("did not come with "+pass.Missing()))
+		return
+	}
+	if err := fpm.ValidateRecord(&pass.Record); err != nil {
+		in.refuse(reasonInvalid, pass.Source, err)
+		return
+	}
+	envelope := fpm.Envelope{Source: pass.Source, CaptureMode: mode, ObservedAt: milliseconds(pass.Time)}
+	start := len(in.events)
+	in.events = fpm.AppendRecordEvent(in.events, &envelope, &pass.Record)
+	in.records = append(in.records, record{
+		key:     sampleKey{Source: pass.Source, WorkerID: pass.Record.WorkerID, DPRank: pass.Record.DPRank},
+		counter: pass.Record.CounterID, start: start, end: len(in.events),
+	})
 }
 
 func (in *intake) refuse(reason string, source fpm.Source, err error) {

@@ -342,6 +342,84 @@ func TestAnIntakeHandsOnPortions(t *testing.T) {
 	}
 }
 
+// TestRefusalsAreHandedOnToo, or a call of nothing else would be kept whole.
+func TestRefusalsAreHandedOnToo(t *testing.T) {
+	logs := plog.NewLogs()
+	records := logs.ResourceLogs().AppendEmpty().ScopeLogs().AppendEmpty().LogRecords()
+	for range 5 * portionRefusals {
+		records.AppendEmpty().Body().SetStr("no forward pass")
+	}
+	refused := 0
+	newIntake().logs(logs, modeFull, func(in *intake) {
+		assert.LessOrEqual(t, len(in.refused), portionRefusals)
+		refused += len(in.refused)
+	})
+	assert.Equal(t, 5*portionRefusals, refused)
+}
+
+// TestAddedUpPassesAreNamed: what a receiver with gauge_interval sends is no pass,
+// also when all but one of the passes were not timed.
+func TestAddedUpPassesAreNamed(t *testing.T) {
+	for name, walls := range map[string][]float64{
+		"all timed": {0.01, 0.01, 0.01}, "the last timed": {0, 0, 0.01}, "the first timed": {0.01, 0, 0}, "none timed": {0, 0, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, nil).start(nil)
+			metrics := pmetric.NewMetrics()
+			resource := metrics.ResourceMetrics().AppendEmpty()
+			describeWorker(resource.Resource(), "4192")
+			form := fpm.ExplicitForm([]float64{1})
+			worker := fpm.NewWorkerMetrics(resource.ScopeMetrics().AppendEmpty(), form, 0)
+			totals := fpm.NewTotals(form)
+			var last fpm.Pass
+			for i, wall := range walls {
+				record := &fpm.Record{WorkerID: "4192", CounterID: int64(i), WallTime: wall}
+				record.Scheduled.SumPrefillTokens, record.Scheduled.NumDecodeRequests = 100, 5
+				last = fpm.Pass{Record: record, Time: pcommon.Timestamp(i + 2), CounterStart: 1}
+				totals.Add(last)
+			}
+			worker.Write(totals, last.Record.Attributes(), &fpm.Links{Began: 1})
+			worker.Sampled(last)
+			require.NoError(t, r.metrics.ConsumeMetrics(t.Context(), metrics))
+			r.took(1)
+			if walls[0] > 0 && walls[2] == 0 { // the duration has a time of its own
+				r.took(1)
+			}
+			r.stop()
+			assert.Zero(t, r.sum("rows", outcomeWritten))
+			assert.NotZero(t, r.sum("dropped", reasonFolded))
+			require.Equal(t, 1, r.said.Len())
+			assert.Contains(t, r.said.All()[0].Message, "gauge_interval")
+		})
+	}
+}
+
+// TestFoldedMetricsBehindOthers: a pass that lacks metrics because others were
+// added up is not told of by itself, however large the call is.
+func TestFoldedMetricsBehindOthers(t *testing.T) {
+	r := newRig(t, nil).start(nil)
+	metrics := pmetric.NewMetrics()
+	add := func() (scope pmetric.ScopeMetrics) {
+		resource := metrics.ResourceMetrics().AppendEmpty()
+		describeWorker(resource.Resource(), "4192")
+		return resource.ScopeMetrics().AppendEmpty()
+	}
+	form := fpm.ExplicitForm([]float64{1})
+	fpm.NewWorkerMetrics(add(), form, 0).Sampled(fpm.Pass{Record: &fpm.Record{}, Time: 5, CounterStart: 1})
+	many, _ := bothSignals(t, "4192", 1000) // more than a portion
+	many.ResourceMetrics().MoveAndAppendTo(metrics.ResourceMetrics())
+	totals := fpm.NewTotals(form)
+	for i := range 2 {
+		totals.Add(fpm.Pass{Record: &fpm.Record{WallTime: 1}, Time: pcommon.Timestamp(10 + i)})
+	}
+	fpm.NewWorkerMetrics(add(), form, 0).Write(totals, fpm.RankAttributes{}, &fpm.Links{Began: 1})
+	require.NoError(t, r.metrics.ConsumeMetrics(t.Context(), metrics))
+	r.took(1002)
+	r.stop()
+	require.Equal(t, 1, r.said.Len())
+	assert.Equal(t, foldedWarning, r.said.All()[0].Message)
+}
+
 // TestRowTextAllocatesNothing once the buffers have grown.
 func TestRowTextAllocatesNothing(t *testing.T) {
 	metrics, logs := bothSignals(t, "4192", 50)

@@ -9,9 +9,6 @@ import (
 	"github.com/otelcol-fpm/otelcol-fpm/internal/segment"
 )
 
-// flushBytes is the text of one member.
-const flushBytes = 1 << 20
-
 // producer writes the rows of one producer id, from one goroutine.
 type producer struct {
 	id   string
@@ -72,6 +69,10 @@ func (e *traceExporter) runProducer(p *producer) {
 func (e *traceExporter) flush(p *producer) bool {
 	e.mu.Lock()
 	due := p.lane.bytes
+	select {
+	case <-p.wake: // for rows that are due now
+	default:
+	}
 	e.mu.Unlock()
 	for due > 0 && !e.aborted.Load() {
 		written, err := e.writeMember(p)

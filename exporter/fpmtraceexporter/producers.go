@@ -95,19 +95,6 @@ func (ps *producers) ended(p *producer) {
 	}
 }
 
-// gatheredBytes is about how much text all producers together gather before they
-// flush.
-const gatheredBytes = 6 << 20
-
-// leastFlushBytes compresses nearly as well as a whole member.
-const leastFlushBytes = 48 << 10
-
-// share is what makes a producer flush before its interval is over: its part of
-// gatheredBytes, at most a member, at least leastFlushBytes.
-func (ps *producers) share() int64 {
-	return min(max(int64(gatheredBytes/len(ps.open)), leastFlushBytes), flushBytes)
-}
-
 func (ps *producers) touch(p *producer) {
 	if ps.recent != p {
 		ps.unlink(p)

@@ -20,6 +20,8 @@ import (
 type queue struct {
 	rows  int
 	bytes int64
+	// busy is the number of lanes with rows.
+	busy int
 	// waiting are the chunks not flying, by age.
 	waiting chunkList
 	spare   []*chunk
@@ -33,6 +35,8 @@ type lane struct {
 	flying   int
 	rows     int
 	bytes    int64
+	// flyingBytes is the part of bytes in the chunks that fly.
+	flyingBytes int64
 }
 
 type chunk struct {
@@ -45,15 +49,31 @@ type chunk struct {
 }
 
 const (
+	// flushBytes is the text of one member.
+	flushBytes = 1 << 20
+	// gatheredBytes is about how much text all lanes gather before they are written,
+	// as long as leastFlushBytes for each is not more.
+	gatheredBytes = 6 << 20
+	// leastFlushBytes compresses nearly as well as a whole member.
+	leastFlushBytes = 48 << 10
 	// chunkBytes is small, so that rows dropped at its front do not hold much
 	// memory.
 	chunkBytes = 16 << 10
 	// rowBytes is what AppendRow puts around an event at most.
 	rowBytes = 48
-	// maxSpare bounds the chunks kept for reuse to what producers gather, so that a
+	// maxSpare bounds the chunks kept for reuse to what lanes gather, so that a
 	// steady load makes no garbage.
 	maxSpare = gatheredBytes / chunkBytes
 )
+
+// share is how much text makes a lane be written before the end of its interval:
+// its part of gatheredBytes, at most a member.
+func (q *queue) share() int64 {
+	return min(max(int64(gatheredBytes/max(q.busy, 1)), leastFlushBytes), flushBytes)
+}
+
+// waits is how much text of the lane is not being written.
+func (l *lane) waits() int64 { return l.bytes - l.flyingBytes }
 
 // push appends a row at the end of a lane.
 func (q *queue) push(l *lane, timestamp int64, event []byte) {
@@ -67,6 +87,9 @@ func (q *queue) push(l *lane, timestamp int64, event []byte) {
 	c.buf = fpm.AppendRow(c.buf, timestamp, event)
 	n := int64(len(c.buf) - before)
 	c.rows++
+	if l.rows == 0 {
+		q.busy++
+	}
 	l.rows++
 	l.bytes += n
 	q.rows++
@@ -94,6 +117,7 @@ func (q *queue) take(l *lane, limit int64) []*chunk {
 		}
 		q.waiting.remove(c)
 		l.flying++
+		l.flyingBytes += int64(len(c.text()))
 	}
 	return l.chunks[:l.flying:l.flying]
 }
@@ -104,7 +128,7 @@ func (c *chunk) text() []byte { return c.buf[c.off:] }
 // whole rows, leave the queue, the rest waits again in its old place.
 func (q *queue) landed(l *lane, written int64) {
 	flew := l.flying
-	l.flying = 0
+	l.flying, l.flyingBytes = 0, 0
 	for range flew {
 		c := l.chunks[0]
 		size := int64(len(c.text()))
@@ -180,6 +204,9 @@ func (q *queue) forget(c *chunk, rows int, size int64) {
 	c.off += int(size)
 	c.rows -= rows
 	c.lane.rows -= rows
+	if rows > 0 && c.lane.rows == 0 {
+		q.busy--
+	}
 	c.lane.bytes -= size
 	q.rows -= rows
 	q.bytes -= size
@@ -207,7 +234,7 @@ func (q *queue) newChunk(l *lane) *chunk {
 }
 
 func (q *queue) recycle(c *chunk) {
-	if len(q.spare) >= maxSpare || cap(c.buf) > 2*chunkBytes {
+	if len(q.spare) >= maxSpare || cap(c.buf) > chunkBytes {
 		return
 	}
 	*c = chunk{buf: c.buf[:0]}

@@ -103,18 +103,28 @@ func TestQueueAddsUp(t *testing.T) {
 	lanes := make([]lane, 4)
 	models := make([][]string, len(lanes))
 	check := func() {
-		rows, size := 0, 0
+		rows, size, busy := 0, 0, 0
 		for i := range lanes {
 			laneSize := len(strings.Join(models[i], ""))
 			require.Equal(t, models[i], lanes[i].texts())
 			require.Equal(t, len(models[i]), lanes[i].rows)
 			require.EqualValues(t, laneSize, lanes[i].bytes)
+			flying := int64(0)
+			for _, c := range lanes[i].chunks[:lanes[i].flying] {
+				flying += int64(len(c.text()))
+			}
+			require.Equal(t, int64(laneSize)-flying, lanes[i].waits())
+			busy += min(len(models[i]), 1)
 			rows += len(models[i])
 			size += laneSize
 		}
 		require.Equal(t, rows, q.rows)
 		require.EqualValues(t, size, q.bytes)
+		require.Equal(t, busy, q.busy)
 		require.LessOrEqual(t, len(q.spare), maxSpare)
+		for _, c := range q.spare {
+			require.LessOrEqual(t, cap(c.buf), chunkBytes)
+		}
 	}
 	flying := func(i int) (rows int) {
 		for _, c := range lanes[i].chunks[:lanes[i].flying] {

@@ -20,7 +20,7 @@ func (e *traceExporter) shutdown(ctx context.Context) error {
 	if !wasRunning {
 		return nil
 	}
-	e.calls.Wait() // so that a call is taken whole
+	e.calls.Wait() // so that a call is taken whole; it only computes, and ends soon
 	defer e.telemetry.builder.Shutdown()
 	if !e.cfg.Enabled {
 		return nil

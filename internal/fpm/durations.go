@@ -83,4 +83,12 @@ func (d *durations) cover(bucket int64) {
 	d.first = first
 }
 
-func (d *durations) clear() { *d = durations{counts: d.counts[:0]} }
+// clear keeps the memory of counts for the next ones, unless it is much for one of
+// thousands of ranks.
+func (d *durations) clear() {
+	const keptCounts = 256
+	if cap(d.counts) > keptCounts {
+		d.counts = nil
+	}
+	*d = durations{counts: d.counts[:0]}
+}

@@ -95,8 +95,8 @@ func (f *HistogramForm) prepare(dst pmetric.Metric, points int) {
 	histogram.DataPoints().EnsureCapacity(points)
 }
 
-// observation puts a duration, above 0, into its bucket.
-func (f *HistogramForm) observation(value float64, weight uint64, at pcommon.Timestamp) oneDuration {
+// oneDuration puts a duration, above 0, into its bucket.
+func (f *HistogramForm) oneDuration(value float64, weight uint64, at pcommon.Timestamp) oneDuration {
 	one := oneDuration{value: value, weight: weight, sum: value * float64(weight), time: at}
 	if f.index != nil {
 		one.bucket = int64(f.index.MapToIndex(value))
@@ -106,8 +106,8 @@ func (f *HistogramForm) observation(value float64, weight uint64, at pcommon.Tim
 	return one
 }
 
-// append adds a point of what was observed since start.
-func (f *HistogramForm) append(dst pmetric.Metric, d *durations, attributes RankAttributes, start pcommon.Timestamp) {
+// appendPoint adds a point of what was observed since start.
+func (f *HistogramForm) appendPoint(dst pmetric.Metric, d *durations, attributes RankAttributes, start pcommon.Timestamp) {
 	if f.index != nil {
 		f.appendExponential(dst.ExponentialHistogram().DataPoints().AppendEmpty(), d, attributes, start)
 		return

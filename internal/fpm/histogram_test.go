@@ -15,7 +15,7 @@ import (
 // one is a single observation.
 func one(form *HistogramForm, value float64, weight uint64) *durations {
 	var d durations
-	o := form.observation(value, weight, began+ms)
+	o := form.oneDuration(value, weight, began+ms)
 	d.add(&o)
 	return &d
 }
@@ -25,7 +25,7 @@ func one(form *HistogramForm, value float64, weight uint64) *durations {
 func bucketOf(t *testing.T, form *HistogramForm, value float64) int32 {
 	metric := pmetric.NewMetric()
 	form.prepare(metric, 1)
-	form.append(metric, one(form, value, 3), RankAttributes{}, began)
+	form.appendPoint(metric, one(form, value, 3), RankAttributes{}, began)
 	if metric.Type() == pmetric.MetricTypeExponentialHistogram {
 		point := metric.ExponentialHistogram().DataPoints().At(0)
 		assert.Equal(t, []uint64{3}, point.Positive().BucketCounts().AsRaw())
@@ -66,11 +66,11 @@ func TestExplicitFormIsNotShared(t *testing.T) {
 	form := ExplicitForm([]float64{0.01})
 	metric := pmetric.NewMetric()
 	form.prepare(metric, 2)
-	form.append(metric, one(form, 0.001, 1), RankAttributes{}, began)
+	form.appendPoint(metric, one(form, 0.001, 1), RankAttributes{}, began)
 	point := metric.Histogram().DataPoints().At(0)
 	point.ExplicitBounds().SetAt(0, 9)
 	point.BucketCounts().SetAt(1, 9)
-	form.append(metric, one(form, 0.001, 1), RankAttributes{}, began)
+	form.appendPoint(metric, one(form, 0.001, 1), RankAttributes{}, began)
 	assert.Equal(t, []float64{0.01}, metric.Histogram().DataPoints().At(1).ExplicitBounds().AsRaw())
 	assert.Equal(t, []uint64{1, 0}, metric.Histogram().DataPoints().At(1).BucketCounts().AsRaw())
 }

@@ -90,13 +90,13 @@ type WorkerMetrics struct {
 	slots   [slotCount]pmetric.Metric
 	points  int
 	// one is the pass at hand.
-	one Observed
+	one *Totals
 }
 
 // NewWorkerMetrics makes the metrics of a worker, none yet, in an empty scope.
 // points is how many points of each metric are about to come, as far as known.
 func NewWorkerMetrics(scope pmetric.ScopeMetrics, form *HistogramForm, points int) *WorkerMetrics {
-	w := &WorkerMetrics{form: form, metrics: scope.Metrics(), points: points, one: Observed{form: form}}
+	w := &WorkerMetrics{form: form, metrics: scope.Metrics(), points: points, one: NewTotals(form)}
 	w.metrics.EnsureCapacity(slotCount)
 	return w
 }
@@ -162,22 +162,23 @@ func (w *WorkerMetrics) Sampled(pass Pass) {
 // observations left out because value × weight is no finite number.
 func (w *WorkerMetrics) Observed(pass Pass, links *Links) (overflowed int) {
 	_, overflowed = w.one.Add(pass)
-	w.Write(&w.one, pass.Record.Attributes(), links)
+	w.Write(w.one, pass.Record.Attributes(), links)
 	return overflowed
 }
 
-// Write does so for all passes of a rank that were added up, and empties o.
-func (w *WorkerMetrics) Write(o *Observed, attributes RankAttributes, links *Links) {
-	if o.step.count > 0 {
-		w.form.append(w.metric(slotStepDuration), &o.step, attributes, links.step(&links.stepDuration, o.step.last))
+// Write adds the delta points of all that totals have, which must not be empty,
+// as one point of each series, moves the links on and empties the totals.
+func (w *WorkerMetrics) Write(totals *Totals, attributes RankAttributes, links *Links) {
+	if totals.step.count > 0 {
+		w.form.appendPoint(w.metric(slotStepDuration), &totals.step, attributes, links.step(&links.stepDuration, totals.step.last))
 	}
-	if o.tokenLatency.count > 0 {
-		w.form.append(w.metric(slotDecodeTokenLatency), &o.tokenLatency, attributes, links.step(&links.decodeTokenLatency, o.tokenLatency.last))
+	if latency := &totals.tokenLatency; latency.count > 0 {
+		w.form.appendPoint(w.metric(slotDecodeTokenLatency), latency, attributes, links.step(&links.decodeTokenLatency, latency.last))
 	}
-	start := links.step(&links.tokens, o.last)
-	w.sum(slotPrefillTokens, attributes, start, o.last, o.prefillTokens)
-	w.sum(slotDecodeTokens, attributes, start, o.last, o.decodeTokens)
-	o.clear()
+	start := links.step(&links.tokens, totals.last)
+	w.sum(slotPrefillTokens, attributes, start, totals.last, totals.prefillTokens)
+	w.sum(slotDecodeTokens, attributes, start, totals.last, totals.decodeTokens)
+	totals.clear()
 }
 
 // Lost adds a rank's point of fpm.messages.lost.

@@ -17,8 +17,9 @@ const (
 	Complete Completeness = iota
 	// Incomplete: some are missing, or there twice.
 	Incomplete
-	// Folded: some were added up over several passes (cumulative temporality,
-	// or a duration that is not of one observation), as gauge_dedup does.
+	// Folded: some were added up over several passes, as gauge_dedup does and the
+	// fpm receiver with gauge_interval (cumulative temporality, a duration that is
+	// not of one observation, or token sums that are not the gauges').
 	Folded
 )
 
@@ -35,6 +36,8 @@ type Rebuilt struct {
 	folded bool
 	double bool
 	seen   uint32
+	// Of the delta sums.
+	prefillTokens, decodeTokens int64
 }
 
 // neededSlots are the metrics without which there is no record. A pass without
@@ -48,6 +51,8 @@ func (p *Rebuilt) Completeness() Completeness {
 		return Folded
 	case p.seen&neededSlots != neededSlots, p.double, !p.ranked:
 		return Incomplete
+	case p.prefillTokens != p.Record.Scheduled.SumPrefillTokens, p.decodeTokens != p.Record.Scheduled.NumDecodeRequests:
+		return Folded
 	default:
 		return Complete
 	}
@@ -245,7 +250,11 @@ func (p *Rebuilt) sum(slot int, point pmetric.NumberDataPoint, cumulative bool) 
 	switch {
 	case slot != slotMessages && cumulative:
 		p.folded = true
-	case slot != slotMessages:
+	case slot == slotPrefillTokens:
+		p.prefillTokens = point.IntValue()
+		p.saw(slot)
+	case slot == slotDecodeTokens:
+		p.decodeTokens = point.IntValue()
 		p.saw(slot)
 	case cumulative: // a delta of the counter is not the counter
 		p.Record.CounterID = point.IntValue()

@@ -24,9 +24,9 @@ type rankPoints struct {
 	// touched: next may differ from committed. heard: a message of this batch is
 	// why.
 	touched, heard bool
-	// observed is what the messages of this batch add up to; nil before the first
-	// of the rank, and without gauge_interval.
-	observed *fpm.Observed
+	// totals are what the messages of this batch add up to; nil before the first of
+	// the rank, and without gauge_interval.
+	totals *fpm.Totals
 }
 
 // seriesState links a rank's next points to its last ones.
@@ -130,7 +130,7 @@ func (p *metricsPipe) build(messages []*message, now time.Time) pmetric.Metrics 
 		p.pass(workers, m)
 	}
 	for _, r := range p.touched {
-		p.writeObserved(workers, r)
+		p.writeTotals(workers, r)
 	}
 	p.release(workers)
 	p.lost(workers)
@@ -147,7 +147,7 @@ func (p *metricsPipe) pass(workers *workerSet, m *message) {
 	m.rank.points.heard = true
 	attributes := m.record.Attributes()
 	p.sayBefore(workers, state, m, attributes)
-	p.observedBefore(workers, state, m, attributes)
+	p.totalsBefore(workers, state, m, attributes)
 	switch {
 	case state.links.Began != m.began:
 		// The first message, or the rank has other series since the old ones ended:

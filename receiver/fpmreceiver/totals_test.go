@@ -27,9 +27,9 @@ func observed(all []point, rank int64) (passes, decodeTokens int64) {
 	return passes, decodeTokens
 }
 
-// TestObservedCountsEachMessage: with gauge_interval a rank has one point a batch, which counts each message of the batch, also
+// TestTotalsCountEachMessage: with gauge_interval a rank has one point a batch, which counts each message of the batch, also
 // when the batch is refused for now, and in either form.
-func TestObservedCountsEachMessage(t *testing.T) {
+func TestTotalsCountEachMessage(t *testing.T) {
 	for name, form := range map[string]func(*Config){
 		"explicit": func(*Config) {},
 		"exponential": func(c *Config) {
@@ -71,9 +71,9 @@ func TestObservedCountsEachMessage(t *testing.T) {
 	}
 }
 
-// TestObservedOfSeveralSeries: what a rank observed under other attributes, or in a series that ended, is not added to what
+// TestTotalsOfSeveralSeries: what a rank observed under other attributes, or in a series that ended, is not added to what
 // comes after.
-func TestObservedOfSeveralSeries(t *testing.T) {
+func TestTotalsOfSeveralSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, metrics := held(t, time.Second)
 		for counter, scope := range []string{"a", "a", "b", "b", "b", "a"} {
@@ -94,8 +94,8 @@ func TestObservedOfSeveralSeries(t *testing.T) {
 	})
 }
 
-// TestObservedThatDoesNotFit: sums beyond their range begin a new point, and values that are none are counted.
-func TestObservedThatDoesNotFit(t *testing.T) {
+// TestTotalsThatDoNotFit: sums beyond their range begin a new point, and values that are none are counted.
+func TestTotalsThatDoNotFit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, metrics := held(t, time.Second)
 		for counter := range int64(3) {

@@ -14,9 +14,9 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 )
 
-// total is what delta points of one series add up to, with the times of the
+// seriesTotal is what delta points of one series add up to, with the times of the
 // first start and of the last point.
-type total struct {
+type seriesTotal struct {
 	start, last, next pcommon.Timestamp
 	count             uint64
 	sum, min, max     float64
@@ -25,7 +25,7 @@ type total struct {
 	points            int
 }
 
-func (a *total) span(t *testing.T, start, at pcommon.Timestamp) {
+func (a *seriesTotal) span(t *testing.T, start, at pcommon.Timestamp) {
 	if a.points == 0 {
 		a.start, a.buckets, a.min, a.max = start, map[int]uint64{}, math.Inf(1), math.Inf(-1)
 	} else {
@@ -36,17 +36,17 @@ func (a *total) span(t *testing.T, start, at pcommon.Timestamp) {
 	a.points++
 }
 
-func (a *total) add(count uint64, sum, low, high float64) {
+func (a *seriesTotal) add(count uint64, sum, low, high float64) {
 	a.count += count
 	a.sum += sum
 	a.min, a.max = min(a.min, low), max(a.max, high)
 }
 
-// totals adds the points of a scope up, without a help of this package.
-func totals(t *testing.T, scope pmetric.ScopeMetrics) map[string]*total {
-	all := map[string]*total{}
+// addUp adds the points of a scope up, without a help of this package.
+func addUp(t *testing.T, scope pmetric.ScopeMetrics) map[string]*seriesTotal {
+	all := map[string]*seriesTotal{}
 	for _, metric := range scope.Metrics().All() {
-		a := &total{}
+		a := &seriesTotal{}
 		all[metric.Name()] = a
 		switch metric.Type() {
 		case pmetric.MetricTypeSum:
@@ -84,9 +84,9 @@ func totals(t *testing.T, scope pmetric.ScopeMetrics) map[string]*total {
 	return all
 }
 
-// TestObservedAddsUp: of any passes, points of several at once add up to what
+// TestTotalsAddUp: of any passes, points of several at once add up to what
 // points of each one do.
-func TestObservedAddsUp(t *testing.T) {
+func TestTotalsAddUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(7, 9))
 	for name, form := range forms() {
 		t.Run(name, func(t *testing.T) {
@@ -94,11 +94,11 @@ func TestObservedAddsUp(t *testing.T) {
 				each, together := pmetric.NewScopeMetrics(), pmetric.NewScopeMetrics()
 				eachWorker, togetherWorker := NewWorkerMetrics(each, form, 0), NewWorkerMetrics(together, form, 0)
 				eachLinks, togetherLinks := Links{Began: began}, Links{Began: began}
-				observed := NewObserved(form)
+				totals := NewTotals(form)
 				overflowed, of := 0, 0
 				write := func() {
-					if !observed.Empty() {
-						togetherWorker.Write(observed, RankAttributes{}, &togetherLinks)
+					if !totals.Empty() {
+						togetherWorker.Write(totals, RankAttributes{}, &togetherLinks)
 					}
 				}
 				at := began
@@ -118,11 +118,11 @@ func TestObservedAddsUp(t *testing.T) {
 					}
 					pass := Pass{Record: &record, Time: at}
 					of += eachWorker.Observed(pass, &eachLinks)
-					fits, out := observed.Add(pass)
+					fits, out := totals.Add(pass)
 					if !fits {
 						require.Zero(t, out)
 						write()
-						fits, out = observed.Add(pass)
+						fits, out = totals.Add(pass)
 						require.True(t, fits, "a single pass always fits")
 					}
 					overflowed += out
@@ -131,9 +131,9 @@ func TestObservedAddsUp(t *testing.T) {
 					}
 				}
 				write()
-				require.True(t, observed.Empty())
+				require.True(t, totals.Empty())
 				require.Equal(t, of, overflowed)
-				want, got := totals(t, each), totals(t, together)
+				want, got := addUp(t, each), addUp(t, together)
 				require.Len(t, got, len(want))
 				for metric, a := range want {
 					b := got[metric]
@@ -158,8 +158,8 @@ func TestObservedAddsUp(t *testing.T) {
 	}
 }
 
-// TestObservedStopsAtTheRange: what would leave its range begins a new point.
-func TestObservedStopsAtTheRange(t *testing.T) {
+// TestTotalsStopAtTheRange: what would leave its range begins a new point.
+func TestTotalsStopAtTheRange(t *testing.T) {
 	duration := func(wall float64, decodes, prefill int64) Record {
 		return Record{WallTime: wall, Scheduled: Requests{NumDecodeRequests: decodes, SumPrefillTokens: prefill}}
 	}
@@ -188,14 +188,14 @@ func TestObservedStopsAtTheRange(t *testing.T) {
 		"explicit bounds take anything": {explicit(), duration(1e-300, 1, 0), duration(1e300, 1, 0), true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			observed := NewObserved(test.form)
-			fits, _ := observed.Add(Pass{Record: &test.first, Time: began + ms})
+			totals := NewTotals(test.form)
+			fits, _ := totals.Add(Pass{Record: &test.first, Time: began + ms})
 			require.True(t, fits)
-			before := observed.last
-			fits, _ = observed.Add(Pass{Record: &test.second, Time: began + 2*ms})
+			before := totals.last
+			fits, _ = totals.Add(Pass{Record: &test.second, Time: began + 2*ms})
 			assert.Equal(t, test.fits, fits)
 			if !fits {
-				assert.Equal(t, before, observed.last, "nothing was added")
+				assert.Equal(t, before, totals.last, "nothing was added")
 			}
 		})
 	}
@@ -204,17 +204,17 @@ func TestObservedStopsAtTheRange(t *testing.T) {
 func TestPointOfSeveralPasses(t *testing.T) {
 	scope := pmetric.NewScopeMetrics()
 	worker, links := NewWorkerMetrics(scope, explicit(), 0), Links{Began: began}
-	observed := NewObserved(explicit())
+	totals := NewTotals(explicit())
 	for i, pass := range []Record{
 		{WallTime: 0.02, Scheduled: Requests{NumDecodeRequests: 3, SumPrefillTokens: 100}},
 		{WallTime: 0.005, Scheduled: Requests{NumDecodeRequests: 2}},
 		{WallTime: 0.03},
 		{Scheduled: Requests{SumPrefillTokens: 7}}, // not timed
 	} {
-		fits, _ := observed.Add(Pass{Record: &pass, Time: began + pcommon.Timestamp(i+1)*ms})
+		fits, _ := totals.Add(Pass{Record: &pass, Time: began + pcommon.Timestamp(i+1)*ms})
 		require.True(t, fits)
 	}
-	worker.Write(observed, RankAttributes{DPRank: 3}, &links)
+	worker.Write(totals, RankAttributes{DPRank: 3}, &links)
 	assert.Equal(t, []string{
 		"fpm.step.duration s Delta histogram: rank 3 @1000-1003 = count 3 sum 0.055 min 0.005 max 0.03 bounds [0.01 0.025 0.05] counts [1 1 1 0]",
 		"fpm.decode.token_latency s Delta histogram: rank 3 @1000-1002 = count 5 sum 0.07 min 0.005 max 0.02 bounds [0.01 0.025 0.05] counts [2 3 0 0]",
@@ -226,10 +226,10 @@ func TestPointOfSeveralPasses(t *testing.T) {
 func TestAddingUpAllocatesNothing(t *testing.T) {
 	record := decodeValid(t, fixture(t, "dynamo_vllm_v1"))
 	for name, form := range forms() {
-		observed, at := NewObserved(form), began
+		totals, at := NewTotals(form), began
 		assert.Zero(t, testing.AllocsPerRun(100, func() {
 			at += ms
-			observed.Add(Pass{Record: &record, Time: at})
+			totals.Add(Pass{Record: &record, Time: at})
 		}), name)
 	}
 }
