@@ -109,17 +109,15 @@ func (f *HistogramForm) oneDuration(value float64, weight uint64, at pcommon.Tim
 // appendPoint adds a point of what was observed since start.
 func (f *HistogramForm) appendPoint(dst pmetric.Metric, d *durations, attributes RankAttributes, start pcommon.Timestamp) {
 	if f.index != nil {
-		f.appendExponential(dst.ExponentialHistogram().DataPoints().AppendEmpty(), d, attributes, start)
+		point := dst.ExponentialHistogram().DataPoints().AppendEmpty()
+		summarize(point, d, attributes, start)
+		point.SetScale(f.index.Scale())
+		point.Positive().SetOffset(int32(d.first))
+		point.Positive().BucketCounts().FromRaw(d.counts)
 		return
 	}
 	point := dst.Histogram().DataPoints().AppendEmpty()
-	point.SetStartTimestamp(start)
-	point.SetTimestamp(d.last)
-	attributes.Put(point.Attributes())
-	point.SetCount(d.count)
-	point.SetSum(d.sum.Value())
-	point.SetMin(d.min)
-	point.SetMax(d.max)
+	summarize(point, d, attributes, start)
 	point.ExplicitBounds().FromRaw(f.bounds)
 	point.BucketCounts().FromRaw(f.zeros)
 	for i, count := range d.counts {
@@ -127,7 +125,8 @@ func (f *HistogramForm) appendPoint(dst pmetric.Metric, d *durations, attributes
 	}
 }
 
-func (f *HistogramForm) appendExponential(point pmetric.ExponentialHistogramDataPoint, d *durations, attributes RankAttributes, start pcommon.Timestamp) {
+// summarize sets all but the buckets.
+func summarize[P histogramPoint](point P, d *durations, attributes RankAttributes, start pcommon.Timestamp) {
 	point.SetStartTimestamp(start)
 	point.SetTimestamp(d.last)
 	attributes.Put(point.Attributes())
@@ -135,7 +134,15 @@ func (f *HistogramForm) appendExponential(point pmetric.ExponentialHistogramData
 	point.SetSum(d.sum.Value())
 	point.SetMin(d.min)
 	point.SetMax(d.max)
-	point.SetScale(f.index.Scale())
-	point.Positive().SetOffset(int32(d.first))
-	point.Positive().BucketCounts().FromRaw(d.counts)
+}
+
+// histogramPoint is what points of both forms have in common.
+type histogramPoint interface {
+	SetStartTimestamp(start pcommon.Timestamp)
+	SetTimestamp(at pcommon.Timestamp)
+	Attributes() pcommon.Map
+	SetCount(count uint64)
+	SetSum(sum float64)
+	SetMin(low float64)
+	SetMax(high float64)
 }
