@@ -14,4 +14,9 @@ CGO_ENABLED=0 go build -v -trimpath -buildvcs=false -ldflags='-s -w' -o "$output
   awk -v total="$packages" '
     /^[a-z].*[\/]?[^ ]*$/ && !/ / { n++; if (n % 100 == 0) { printf "  %d of at most %d packages compiled\n", n, total; fflush() } next }
     { print; fflush() }'
+# What the linker has just written lies in the page cache in large pieces, which the
+# kernel maps whole: a process of a copy has up to 40 MiB less resident, as one of an
+# unpacked release has.
+cp "$output" "$output.copy"
+mv "$output.copy" "$output"
 echo "built bin/otelcol-fpm"
