@@ -23,6 +23,12 @@ type oneDuration struct {
 	time   pcommon.Timestamp
 }
 
+// times is the same duration with another weight.
+func (o oneDuration) times(weight uint64) oneDuration {
+	o.weight, o.sum = weight, o.value*float64(weight)
+	return o
+}
+
 // durations adds up observed durations.
 type durations struct {
 	count    uint64

@@ -95,9 +95,9 @@ func (f *HistogramForm) prepare(dst pmetric.Metric, points int) {
 	histogram.DataPoints().EnsureCapacity(points)
 }
 
-// oneDuration puts a duration, above 0, into its bucket.
-func (f *HistogramForm) oneDuration(value float64, weight uint64, at pcommon.Timestamp) oneDuration {
-	one := oneDuration{value: value, weight: weight, sum: value * float64(weight), time: at}
+// oneDuration puts a duration, above 0, into its bucket, once.
+func (f *HistogramForm) oneDuration(value float64, at pcommon.Timestamp) oneDuration {
+	one := oneDuration{value: value, weight: 1, sum: value, time: at}
 	if f.index != nil {
 		one.bucket = int64(f.index.MapToIndex(value))
 	} else {

@@ -15,7 +15,7 @@ import (
 // one is a single observation.
 func one(form *HistogramForm, value float64, weight uint64) *durations {
 	var d durations
-	o := form.oneDuration(value, weight, began+ms)
+	o := form.oneDuration(value, began+ms).times(weight)
 	d.add(&o)
 	return &d
 }

@@ -40,8 +40,8 @@ func (t *Totals) Add(pass Pass) (fits bool, overflowed int) {
 		return false, 0
 	}
 	if duration := pass.Record.WallTime; duration > 0 {
-		step := t.form.oneDuration(duration, 1, pass.Time)
-		tokens := t.form.oneDuration(duration, uint64(decode), pass.Time)
+		step := t.form.oneDuration(duration, pass.Time)
+		tokens := step.times(uint64(decode))
 		if math.IsInf(tokens.sum, 0) {
 			tokens.weight, tokens.sum, overflowed = 0, 0, 1
 		}
