@@ -11,5 +11,6 @@
 //
 // A folded series keeps its Timeline, which gives every outgoing point its start and its strictly increasing time.
 // All series lie in a Table, which bounds their number and forgets resources that were not seen for a while.
+// Those of gauges lie in the Gauges of their resource, which are made for a million of them.
 // Each machine has a property test against a model that keeps the list of all assignments and replays it.
 package observation

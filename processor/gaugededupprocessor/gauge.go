@@ -39,7 +39,7 @@ func (b *batch) judgeGauges(at place) {
 // assign tells whether the assignment is emitted.
 func (b *batch) assign(at place, key observation.Key, value observation.Number) bool {
 	state := &at.owner.State
-	old := state.gauges[key]
+	old := state.gauges.Get(key)
 	d, next := b.p.refresh.Judge(old, value, b.now)
 	switch d {
 	case observation.Suppressed:
@@ -50,21 +50,18 @@ func (b *batch) assign(at place, key observation.Key, value observation.Number) 
 			b.passUntracked(at, untrackedGauge)
 			return true
 		}
-		if state.gauges == nil {
-			state.gauges = map[observation.Key]observation.Gauge{}
-		}
 	}
 	b.gauges = append(b.gauges, gaugeUndo{owner: at.owner, key: key, old: old})
-	state.gauges[key] = next
+	state.gauges.Put(key, next)
 	b.ledger.points[d]++
 	return true
 }
 
 // clearGauge forgets the series: its next value is the first one.
 func (b *batch) clearGauge(r *owner, key observation.Key) {
-	if old, known := r.State.gauges[key]; known {
+	if old := r.State.gauges.Get(key); old.Known() {
 		b.gauges = append(b.gauges, gaugeUndo{owner: r, key: key, old: old, cleared: true})
-		delete(r.State.gauges, key)
+		r.State.gauges.Delete(key)
 	}
 }
 
@@ -79,9 +76,9 @@ type gaugeUndo struct {
 
 func (u *gaugeUndo) undo(b *batch) {
 	if u.old.Known() {
-		u.owner.State.gauges[u.key] = u.old.Owed()
+		u.owner.State.gauges.Put(u.key, u.old.Owed())
 		return
 	}
-	delete(u.owner.State.gauges, u.key)
+	u.owner.State.gauges.Delete(u.key)
 	b.release(u.owner)
 }

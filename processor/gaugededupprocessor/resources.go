@@ -20,7 +20,7 @@ type resource struct {
 }
 
 type series struct {
-	gauges       map[observation.Key]observation.Gauge
+	gauges       observation.Gauges
 	sums         map[observation.Key]*folded[observation.Counter]
 	histograms   map[observation.Key]*folded[observation.Histogram]
 	exponentials map[observation.Key]*folded[observation.Exponential]
