@@ -98,6 +98,7 @@ func TestEmptyGaugesAllocateNothing(t *testing.T) {
 	var g Gauges
 	require.Zero(t, testing.AllocsPerRun(10, func() {
 		g.Delete(Key{})
+		g.Touch([]Key{{}, {1, 2}})
 		if g.Get(Key{}).Known() {
 			t.Error("known")
 		}

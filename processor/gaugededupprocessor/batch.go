@@ -19,6 +19,8 @@ type batch struct {
 	owners owners
 	slots  slots
 	ledger ledger
+	ahead  ahead
+	held   []bool // of the points of one gauge, which are not emitted
 
 	gauges       []gaugeUndo
 	sums         fold[observation.Increment, observation.Counter, *observation.Increment, *observation.Counter, pmetric.NumberDataPoint]

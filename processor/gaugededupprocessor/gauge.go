@@ -11,29 +11,45 @@ import (
 
 // judgeGauges removes the points that are not emitted.
 func (b *batch) judgeGauges(at place) {
-	at.metric.Gauge().DataPoints().RemoveIf(func(dp pmetric.NumberDataPoint) bool {
-		superseded := b.p.cfg.Resolution > 0 && b.slots.superseded()
-		if dp.Flags().NoRecordedValue() {
-			b.clearGauge(at.owner, seriesKey(at.key, dp.Attributes()))
-			b.ledger.points[passed]++
-			return false
+	points := at.metric.Gauge().DataPoints()
+	b.held = b.held[:0]
+	for from := 0; from < points.Len(); {
+		n := b.ahead.look(b, at, points, from)
+		for i := range n {
+			held := b.holdsBack(at, points.At(from+i), b.ahead.keys[i], b.ahead.superseded[i])
+			b.held = append(b.held, held)
 		}
-		var value observation.Number
-		switch dp.ValueType() {
-		case pmetric.NumberDataPointValueTypeInt:
-			value = observation.Int(dp.IntValue())
-		case pmetric.NumberDataPointValueTypeDouble:
-			value = observation.Double(dp.DoubleValue())
-		default:
-			b.ledger.points[passed]++
-			return false
-		}
-		if superseded {
-			b.ledger.points[suppressed]++
-			return true
-		}
-		return !b.assign(at, seriesKey(at.key, dp.Attributes()), value)
+		from += n
+	}
+	next := 0
+	points.RemoveIf(func(pmetric.NumberDataPoint) bool {
+		next++
+		return b.held[next-1]
 	})
+}
+
+// holdsBack tells whether the point is not emitted.
+func (b *batch) holdsBack(at place, dp pmetric.NumberDataPoint, key observation.Key, superseded bool) bool {
+	if dp.Flags().NoRecordedValue() {
+		b.clearGauge(at.owner, key)
+		b.ledger.points[passed]++
+		return false
+	}
+	var value observation.Number
+	switch dp.ValueType() {
+	case pmetric.NumberDataPointValueTypeInt:
+		value = observation.Int(dp.IntValue())
+	case pmetric.NumberDataPointValueTypeDouble:
+		value = observation.Double(dp.DoubleValue())
+	default:
+		b.ledger.points[passed]++
+		return false
+	}
+	if superseded {
+		b.ledger.points[suppressed]++
+		return true
+	}
+	return !b.assign(at, key, value)
 }
 
 // assign tells whether the assignment is emitted.
