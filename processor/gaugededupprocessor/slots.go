@@ -51,16 +51,25 @@ func (s *slots) superseded() bool {
 func (s *slots) choose(b *batch, md pmetric.Metrics) {
 	for i, rm := range md.ResourceMetrics().All() {
 		for _, sm := range rm.ScopeMetrics().All() {
-			for _, m := range sm.Metrics().All() {
-				switch b.treatment(m) {
-				case judgeGauge:
-					if b.p.cfg.Resolution > 0 {
-						s.chooseGauges(uint64(b.p.cfg.Resolution), b.owners.byEntry[i], metricKey(scopeKey(sm.Scope()), m), m.Gauge())
-					}
-				case thinSum:
-					s.chooseSums(b.owners.byEntry[i], metricKey(scopeKey(sm.Scope()), m), m.Sum())
-				}
-			}
+			s.chooseOf(b, b.owners.byEntry[i], sm)
+		}
+	}
+}
+
+func (s *slots) chooseOf(b *batch, resource observation.Key, sm pmetric.ScopeMetrics) {
+	var scope observation.Key // made for the first metric that needs it
+	for _, m := range sm.Metrics().All() {
+		t := b.treatment(m)
+		if t != thinSum && (t != judgeGauge || b.p.cfg.Resolution == 0) {
+			continue
+		}
+		if scope == (observation.Key{}) {
+			scope = scopeKey(sm.Scope())
+		}
+		if t == thinSum {
+			s.chooseSums(resource, metricKey(scope, m), m.Sum())
+		} else {
+			s.chooseGauges(uint64(b.p.cfg.Resolution), resource, metricKey(scope, m), m.Gauge())
 		}
 	}
 }
