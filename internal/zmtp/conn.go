@@ -23,10 +23,9 @@ type ConnConfig struct {
 	// how long a message may take from its first byte to its last. Positive.
 	StaleAfter time.Duration
 	Limits     Limits
-	// Gather is how far apart the moments are at which a busy peer is read once its socket is empty, 0 for whenever bytes
-	// come. A wake-up costs more than a message: one that serves several saves much of the cost of receiving. It is what
-	// the time of a message may be late by; twice that when the peer sends more than one message in that time.
-	Gather time.Duration
+	// Poller wakes the reader of this connection together with those of others, which saves much of the cost of receiving;
+	// messages may be read some milliseconds later for it. nil: whenever bytes come.
+	Poller *Poller
 }
 
 // Conn is a ZMTP connection after its handshake. One goroutine uses it; Close may be called from any.
@@ -53,7 +52,11 @@ func open(nc net.Conn, cfg ConnConfig, deadline time.Time) (*Conn, error) {
 	if err := handshake(g); err != nil {
 		return nil, handshakeError(g, err)
 	}
-	if err := nc.SetReadDeadline(g.live.start(time.Now())); err != nil {
+	if cfg.Poller != nil {
+		g.Conn = cfg.Poller.attach(nc)
+	}
+	if err := g.Conn.SetReadDeadline(g.live.start(time.Now())); err != nil {
+		g.Conn.Close()
 		return nil, err
 	}
 	return &Conn{guard: g}, nil
@@ -105,7 +108,7 @@ func (c *Conn) SubscribeAll() error {
 
 // Recv waits for the next message, answering and sending heartbeats meanwhile. The frames are the caller's until the next
 // Recv, which reuses their memory; at is the wall clock when the last bytes of the message left the socket (messages read
-// together have it in common, see ConnConfig.Gather). After an error the Conn is of no more use. The error is an
+// together have it in common). After an error the Conn is of no more use. The error is an
 // *OversizeError, *ProtocolError or *TimeoutError, io.EOF when the peer closed after a whole message, io.ErrUnexpectedEOF
 // when within one, or an error of package net.
 func (c *Conn) Recv() (frames [][]byte, at time.Time, err error) {

@@ -50,12 +50,8 @@ type guard struct {
 	frames [usualFrames][]byte // the list of a usual message
 	kept   [usualFrames][]byte // the memory of its frames
 
-	at      time.Time // when the last bytes left the socket
-	before  time.Time // when the bytes before those did
-	emptied bool      // the last read got less than it could take, after the handshake
-
-	gatherer gatherer
-	err      error // the first error; every later Read returns it
+	at  time.Time // when the last bytes left the socket
+	err error     // the first error; every later Read returns it
 }
 
 func newGuard(nc net.Conn, cfg ConnConfig) *guard {
@@ -64,7 +60,6 @@ func newGuard(nc net.Conn, cfg ConnConfig) *guard {
 		socketType: cfg.SocketType,
 		framer:     framer{limits: cfg.Limits},
 		live:       liveness{staleAfter: cfg.StaleAfter},
-		gatherer:   newGatherer(nc, cfg.Gather),
 		buf:        make([]byte, initialBufferBytes),
 	}
 }

@@ -70,14 +70,11 @@ func (g *guard) fill() error {
 
 // readSocket reads at least one byte, through as many read deadlines as liveness grants, or returns an error.
 func (g *guard) readSocket(p []byte) (int, error) {
-	if n := g.look(p); n > 0 {
-		g.received(n, len(p))
-		return n, nil
-	}
 	for {
 		n, err := g.Conn.Read(p)
 		if n > 0 {
-			g.received(n, len(p))
+			g.at = time.Now()
+			g.live.heard()
 			return n, nil // an error that came with bytes comes again without
 		}
 		if err == nil {
@@ -90,14 +87,6 @@ func (g *guard) readSocket(p []byte) (int, error) {
 			return 0, err
 		}
 	}
-}
-
-// received takes note of a read that brought n bytes where it could have taken more.
-func (g *guard) received(n, room int) {
-	g.before, g.at = g.at, time.Now()
-	g.emptied = n < room && g.live.started()
-	g.live.heard()
-	g.gatherer.messages = 0
 }
 
 // deadlinePassed does what liveness says and sets the next deadline, or gives the peer up.

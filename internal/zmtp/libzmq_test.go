@@ -27,6 +27,7 @@ func follow(t *testing.T, address string, staleAfter time.Duration) *events {
 	e := newEvents()
 	cfg := subscriberConfig(address)
 	cfg.StaleAfter = staleAfter
+	cfg.Poller = startPoller(t)
 	runSubscriber(t, NewSubscriber(cfg, e))
 	return e
 }

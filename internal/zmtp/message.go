@@ -37,7 +37,6 @@ func (g *guard) message() ([][]byte, error) {
 		frames = append(frames, body)
 		if !h.more {
 			g.live.end(g.at)
-			g.gatherer.messages++
 			return frames, nil
 		}
 	}

@@ -220,6 +220,14 @@ func runSubscriber(t *testing.T, s *Subscriber) (stop func()) {
 	return stop
 }
 
+// startPoller returns a poller that outlives the connections that are opened after it.
+func startPoller(t *testing.T) *Poller {
+	t.Helper()
+	p := NewPoller(2 * time.Millisecond)
+	t.Cleanup(p.Close)
+	return p
+}
+
 func subscriberConfig(address string) SubscriberConfig {
 	return SubscriberConfig{
 		Network: "tcp", Address: address,

@@ -21,7 +21,7 @@ type SubscriberConfig struct {
 	MaxBackoff     time.Duration // the longest wait
 	StaleAfter     time.Duration // see ConnConfig
 	Limits         Limits
-	Gather         time.Duration // see ConnConfig; here 0 is none
+	Poller         *Poller // see ConnConfig; here nil is none
 }
 
 // Handler is told what happens to a subscription. All calls come from the goroutine in Subscriber.Run, which reads nothing
@@ -87,7 +87,7 @@ func (s *Subscriber) connect(ctx context.Context) (*Conn, error) {
 		return nil, &DialError{Err: err}
 	}
 	defer context.AfterFunc(ctx, func() { nc.Close() })()
-	conn, err := Open(nc, ConnConfig{SocketType: zmq4.Sub, StaleAfter: s.cfg.StaleAfter, Limits: s.cfg.Limits, Gather: s.cfg.Gather}, deadline)
+	conn, err := Open(nc, ConnConfig{SocketType: zmq4.Sub, StaleAfter: s.cfg.StaleAfter, Limits: s.cfg.Limits, Poller: s.cfg.Poller}, deadline)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +104,6 @@ func (s *Subscriber) receive(ctx context.Context, conn *Conn, heard func()) erro
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	subscribers.Add(1)
-	defer subscribers.Add(-1)
 	s.handler.Connected()
 	for {
 		frames, at, err := conn.Recv()

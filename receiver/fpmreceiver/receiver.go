@@ -28,9 +28,9 @@ const (
 	// maxFrames is more than any FPM or event-plane message has; one with more
 	// is refused by the connection.
 	maxFrames = 16
-	// gatherTime lets the messages of a busy rank come together: at a thousand a
-	// second and rank it takes half off the cost of a message. It is what an
-	// observation time may be late by, or twice that for a rank of over 500 a second.
+	// gatherTime lets messages come together while they come in quick succession,
+	// so that one wake-up serves many. It is what an observation time may be late
+	// by, or twice that where ranks send over 500 messages a second.
 	gatherTime = 2 * time.Millisecond
 )
 
@@ -57,6 +57,7 @@ type fpmReceiver struct {
 	startOnce, stopOnce sync.Once
 	startErr, stopErr   error
 
+	poller        *zmtp.Poller       // of all endpoints; nil before Start
 	cancelIntake  context.CancelFunc // nil before Start
 	cancelDeliver context.CancelFunc
 	stopPipes     chan struct{}
@@ -132,6 +133,7 @@ func (r *fpmReceiver) startIntake() {
 	r.warnOfPorts()
 	intake, cancelIntake := context.WithCancel(context.Background())
 	r.cancelIntake = cancelIntake
+	r.poller = zmtp.NewPoller(gatherTime)
 	for _, e := range r.endpoints {
 		subscriber := zmtp.NewSubscriber(zmtp.SubscriberConfig{
 			Network:        e.address.network,
@@ -141,7 +143,7 @@ func (r *fpmReceiver) startIntake() {
 			MaxBackoff:     r.config.Dial.MaxBackoff,
 			StaleAfter:     r.config.StaleAfter,
 			Limits:         zmtp.Limits{MaxMessageBytes: r.config.MaxMessageBytes, MaxFrames: maxFrames},
-			Gather:         gatherTime,
+			Poller:         r.poller,
 		}, e)
 		r.intake.Go(func() { subscriber.Run(intake) })
 	}

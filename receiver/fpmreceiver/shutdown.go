@@ -30,6 +30,7 @@ func (r *fpmReceiver) stop(ctx context.Context) error {
 	if r.cancelIntake != nil {
 		r.cancelIntake()
 		r.intake.Wait() // at once: nothing in intake blocks
+		r.poller.Close()
 	}
 	close(r.stopPipes)
 	defer r.ledger.counters.Shutdown()

@@ -1,0 +1,178 @@
+// Copyright The otelcol-fpm Authors
+// SPDX-License-Identifier: Apache-2.0
+
+package zmtp
+
+import (
+	"errors"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+)
+
+// polledConn is a connection whose reader is woken by a Poller. One goroutine reads and writes; Close may be called from
+// any, and then a Read under way returns.
+type polledConn struct {
+	net.Conn // closed already, and without the socket: it knows the addresses
+	poller   *Poller
+
+	// ready says that there may be something to read, or that the deadline has passed.
+	ready chan struct{}
+	// ended says that the peer has closed its side: the poller has no more to tell, and only a read finds the end.
+	ended atomic.Bool
+	// drained says that the last read left nothing in the socket.
+	drained bool
+
+	// Of the poller, under its lock:
+	woken    int64 // the moment at which the reader was last woken
+	deferred bool  // to be woken by the next look
+
+	mu       sync.Mutex // held while fd is used, so that Close cannot free it meanwhile
+	fd       int
+	closed   bool
+	deadline time.Time   // for reads; zero is none
+	expiry   *time.Timer // of the deadline; nil before the first
+	writeBy  time.Time   // deadline for writes; zero is none
+}
+
+// fullSocketPause is how long a write waits for room. It is rare: nothing but heartbeats is written.
+const fullSocketPause = 5 * time.Millisecond
+
+// wake is for the poller.
+func (c *polledConn) wake(moment int64, ended bool) {
+	c.woken = moment
+	if ended {
+		c.ended.Store(true)
+	}
+	c.signal()
+}
+
+func (c *polledConn) signal() {
+	select {
+	case c.ready <- struct{}{}:
+	default: // it is told already
+	}
+}
+
+// Read reads what lies in the socket, or waits for it. A read that brings less than p can take has emptied the socket; the
+// next one waits for more without asking the kernel first.
+func (c *polledConn) Read(p []byte) (int, error) {
+	for {
+		if c.drained {
+			<-c.ready
+			c.drained = false
+		}
+		n, err := c.use(readSocket, p)
+		switch {
+		case n > 0:
+			c.drained = n < len(p) && !c.ended.Load()
+			return n, nil
+		case err == nil:
+			return 0, io.EOF
+		case errors.Is(err, syscall.EAGAIN):
+			if c.expired() {
+				return 0, c.failed("read", os.ErrDeadlineExceeded)
+			}
+			c.drained = true
+		case !errors.Is(err, syscall.EINTR):
+			return 0, c.failed("read", err)
+		}
+	}
+}
+
+// Write writes all of p. While there is no room for it it keeps asking.
+func (c *polledConn) Write(p []byte) (written int, err error) {
+	for written < len(p) {
+		n, err := c.use(writeSocket, p[written:])
+		switch {
+		case err == nil:
+			written += n
+		case errors.Is(err, syscall.EAGAIN):
+			if !c.writeBy.IsZero() && !time.Now().Before(c.writeBy) {
+				return written, c.failed("write", os.ErrDeadlineExceeded)
+			}
+			time.Sleep(fullSocketPause)
+		case !errors.Is(err, syscall.EINTR):
+			return written, c.failed("write", err)
+		}
+	}
+	return written, nil
+}
+
+// use calls a function with the socket as long as it is open.
+func (c *polledConn) use(f func(fd int, p []byte) (int, error), p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return 0, net.ErrClosed
+	}
+	return f(c.fd, p)
+}
+
+func (c *polledConn) expired() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return !c.deadline.IsZero() && !time.Now().Before(c.deadline)
+}
+
+// SetDeadline sets both deadlines.
+func (c *polledConn) SetDeadline(t time.Time) error {
+	_ = c.SetWriteDeadline(t)
+	return c.SetReadDeadline(t)
+}
+
+// SetReadDeadline sets until when a Read waits. Unlike that of package net it does not keep a Read from what is there.
+func (c *polledConn) SetReadDeadline(t time.Time) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return c.failed("set", net.ErrClosed)
+	}
+	c.deadline = t
+	switch {
+	case t.IsZero():
+		if c.expiry != nil {
+			c.expiry.Stop()
+		}
+	case c.expiry == nil:
+		c.expiry = time.AfterFunc(time.Until(t), c.signal)
+	default:
+		c.expiry.Reset(time.Until(t))
+	}
+	return nil
+}
+
+// SetWriteDeadline sets until when later Writes wait for room.
+func (c *polledConn) SetWriteDeadline(t time.Time) error {
+	c.writeBy = t
+	return nil
+}
+
+// Close closes the socket.
+func (c *polledConn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return c.failed("close", net.ErrClosed)
+	}
+	c.closed = true
+	if c.expiry != nil {
+		c.expiry.Stop()
+	}
+	c.poller.detach(c)
+	closeSocket(c.fd)
+	c.signal()
+	return nil
+}
+
+// failed makes the error that package net would.
+func (c *polledConn) failed(op string, err error) error {
+	if _, ok := errors.AsType[syscall.Errno](err); ok {
+		err = os.NewSyscallError(op, err)
+	}
+	return &net.OpError{Op: op, Net: c.RemoteAddr().Network(), Source: c.LocalAddr(), Addr: c.RemoteAddr(), Err: err}
+}
