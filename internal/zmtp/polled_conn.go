@@ -22,7 +22,9 @@ type polledConn struct {
 
 	// ready says that there may be something to read, or that the deadline has passed.
 	ready chan struct{}
-	// ended says that the peer has closed its side: the poller has no more to tell, and only a read finds the end.
+	// late says that the timer of the deadline has run out; ready may have been used up by bytes.
+	late atomic.Bool
+	// ended says that a read which brings little may leave something behind, be it the end, of which the poller has told.
 	ended atomic.Bool
 	// drained says that the last read left nothing in the socket.
 	drained bool
@@ -51,6 +53,12 @@ func (c *polledConn) wake(moment int64, ended bool) {
 	c.signal()
 }
 
+// expire is for the timer.
+func (c *polledConn) expire() {
+	c.late.Store(true)
+	c.signal()
+}
+
 func (c *polledConn) signal() {
 	select {
 	case c.ready <- struct{}{}:
@@ -58,13 +66,19 @@ func (c *polledConn) signal() {
 	}
 }
 
-// Read reads what lies in the socket, or waits for it. A read that brings less than p can take has emptied the socket; the
-// next one waits for more without asking the kernel first.
+// Read reads what lies in the socket, or waits for it. A read that brings less than p can take has emptied the socket, as
+// far as peers of TCP go that send no urgent bytes and of Unix sockets that send no files; the next one waits for more
+// without asking the kernel first.
+//
+// Invariant (TestDeadlineCountsWhereBytesCame): once the deadline has passed a Read fails, whatever lies in the socket.
 func (c *polledConn) Read(p []byte) (int, error) {
 	for {
 		if c.drained {
 			<-c.ready
 			c.drained = false
+		}
+		if c.late.Load() && c.expired() {
+			return 0, c.failed("read", os.ErrDeadlineExceeded)
 		}
 		n, err := c.use(readSocket, p)
 		switch {
@@ -74,9 +88,6 @@ func (c *polledConn) Read(p []byte) (int, error) {
 		case err == nil:
 			return 0, io.EOF
 		case errors.Is(err, syscall.EAGAIN):
-			if c.expired() {
-				return 0, c.failed("read", os.ErrDeadlineExceeded)
-			}
 			c.drained = true
 		case !errors.Is(err, syscall.EINTR):
 			return 0, c.failed("read", err)
@@ -125,7 +136,7 @@ func (c *polledConn) SetDeadline(t time.Time) error {
 	return c.SetReadDeadline(t)
 }
 
-// SetReadDeadline sets until when a Read waits. Unlike that of package net it does not keep a Read from what is there.
+// SetReadDeadline sets until when Reads succeed.
 func (c *polledConn) SetReadDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -133,13 +144,14 @@ func (c *polledConn) SetReadDeadline(t time.Time) error {
 		return c.failed("set", net.ErrClosed)
 	}
 	c.deadline = t
+	c.late.Store(false)
 	switch {
 	case t.IsZero():
 		if c.expiry != nil {
 			c.expiry.Stop()
 		}
 	case c.expiry == nil:
-		c.expiry = time.AfterFunc(time.Until(t), c.signal)
+		c.expiry = time.AfterFunc(time.Until(t), c.expire)
 	default:
 		c.expiry.Reset(time.Until(t))
 	}
@@ -169,7 +181,7 @@ func (c *polledConn) Close() error {
 	return nil
 }
 
-// failed makes the error that package net would.
+// failed makes an error like those of package net.
 func (c *polledConn) failed(op string, err error) error {
 	if _, ok := errors.AsType[syscall.Errno](err); ok {
 		err = os.NewSyscallError(op, err)

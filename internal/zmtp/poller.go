@@ -17,8 +17,8 @@ import (
 //
 // It serves TCP and Unix sockets on Linux. Other connections are read as they are, at once.
 //
-// Invariant (TestPollerLosesNoWakeUp): a reader that found its socket empty is woken by what comes after, at the latest
-// two moments later.
+// Invariant (TestPollerLosesNoWakeUp): a reader that found its socket empty is woken by what comes after, mostly within two
+// moments.
 type Poller struct {
 	rhythm rhythm // of run
 
@@ -38,24 +38,32 @@ func NewPoller(every time.Duration) *Poller {
 	return &Poller{rhythm: rhythm{every: every}, conns: map[int]*polledConn{}}
 }
 
-// Close frees what the poller holds. Its connections must be closed before; later ones are read as they are.
+// Close frees what the poller holds. Its connections must be closed before; later ones are read as they are. Closing twice
+// is harmless.
 func (p *Poller) Close() {
 	p.mu.Lock()
+	closed := p.closed
 	p.closed = true
-	ready := p.ready
 	p.mu.Unlock()
-	if ready != nil {
-		ready.interrupt()
-		<-p.done
-		ready.close()
+	if p.ready == nil || closed {
+		return
 	}
+	p.ready.interrupt()
+	<-p.done
+	p.ready.close()
 }
 
 // attach takes nc over and returns what to use in its place: nc itself where the poller cannot serve it, which costs only
 // time.
 func (p *Poller) attach(nc net.Conn) net.Conn {
-	socket, ok := nc.(syscall.Conn)
-	if !ok {
+	// Not whatever has a socket: a wrapper may do more with it than read and write.
+	var socket syscall.Conn
+	switch nc := nc.(type) {
+	case *net.TCPConn:
+		socket = nc
+	case *net.UnixConn:
+		socket = nc
+	default:
 		return nc
 	}
 	raw, err := socket.SyscallConn()
@@ -100,7 +108,9 @@ func (p *Poller) detach(c *polledConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.conns, c.fd)
-	p.ready.remove(c.fd)
+	if !p.closed {
+		p.ready.remove(c.fd)
+	}
 }
 
 func (p *Poller) run() {
@@ -139,7 +149,7 @@ func (p *Poller) look(now time.Time) {
 	p.rhythm.look(now)
 	due := p.deferred
 	p.deferred = p.wereLater[:0]
-	p.arrivals = p.ready.appendArrivals(p.arrivals[:0])
+	p.arrivals = p.ready.appendArrivals(p.arrivals[:0], len(p.conns))
 	woken := len(due)
 	for _, a := range p.arrivals {
 		c := p.conns[a.fd]

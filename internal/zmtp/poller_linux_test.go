@@ -4,6 +4,7 @@
 package zmtp
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -155,29 +156,186 @@ func TestPollerFindsAReset(t *testing.T) {
 	require.ErrorContains(t, err, peer.LocalAddr().String())
 }
 
-// Messages that come while the poller looks every two milliseconds are read together.
+// Messages that come until the poller looks are read together; arrivals in between wake nobody, not even the runtime.
 func TestPollerServesManyMessagesWithOneRead(t *testing.T) {
 	ours, peer := polledPair(t, "tcp")
-	const messages = 400
-	go func() {
-		for range messages {
-			time.Sleep(200 * time.Microsecond)
-			_, _ = peer.Write([]byte("m"))
-		}
-	}()
-	reads := 0
-	for got := 0; got < messages; reads++ {
-		n, err := ours.Read(make([]byte, 100))
-		require.NoError(t, err)
-		got += n
+	waitDrained(t, ours, peer)
+	ours.poller.mu.Lock()
+	for range 10 {
+		_, _ = peer.Write([]byte("m"))
+		time.Sleep(every)
 	}
-	require.Less(t, reads, messages/2)
+	told, err := came(uintptr(ours.poller.ready.firstFile(t)))
+	ours.poller.mu.Unlock()
+	require.NoError(t, err)
+	require.False(t, told, "the runtime is woken once a wait")
+	n, err := ours.Read(make([]byte, 100))
+	require.NoError(t, err)
+	require.Equal(t, 10, n)
+	require.ErrorIs(t, ours.Conn.SetDeadline(time.Time{}), net.ErrClosed, "it still lies in the runtime's poller")
+}
+
+// waitDrained brings ours to where a reader waits: the socket empty, nothing told.
+func waitDrained(t *testing.T, ours *polledConn, peer net.Conn) {
+	t.Helper()
+	_, err := peer.Write([]byte("x"))
+	require.NoError(t, err)
+	for !ours.drained {
+		_, err := ours.Read(make([]byte, 100))
+		require.NoError(t, err)
+	}
+	time.Sleep(5 * every) // the poller has looked, and found nothing
+	select {
+	case <-ours.ready:
+	default:
+	}
+}
+
+// firstFile returns the descriptor of the file that the runtime polls.
+func (r *readiness) firstFile(t *testing.T) (fd int) {
+	require.NoError(t, r.raw.Control(func(first uintptr) { fd = int(first) }))
+	return fd
+}
+
+// The timer's only signal may be used up by bytes, of which the poller tells later.
+func TestDeadlineCountsWhereBytesCame(t *testing.T) {
+	ours, peer := polledPair(t, "tcp")
+	waitDrained(t, ours, peer)
+	ours.poller.mu.Lock() // it has not looked yet
+	require.NoError(t, ours.SetReadDeadline(time.Now().Add(10*time.Millisecond)))
+	_, err := peer.Write([]byte("m"))
+	require.NoError(t, err)
+	time.Sleep(30 * time.Millisecond)
+	ours.poller.mu.Unlock()
+	_, err = ours.Read(make([]byte, 100))
+	require.ErrorIs(t, err, os.ErrDeadlineExceeded)
+	require.NoError(t, ours.SetReadDeadline(time.Now().Add(20*time.Second)))
+	requireRead(t, ours, "m")
+}
+
+// Publishers that were heard every few milliseconds, and are gone without a word.
+func TestPolledPeersThatVanish(t *testing.T) {
+	const staleAfter = 200 * time.Millisecond
+	for _, between := range []time.Duration{3 * time.Millisecond, 20 * time.Millisecond} {
+		t.Run(between.String(), func(t *testing.T) {
+			gone := make(chan struct{})
+			address := startPeer(t, func(nc net.Conn) {
+				go drain(nc)
+				_, _ = nc.Write(publisherHandshake())
+				tick := time.NewTicker(between)
+				defer tick.Stop()
+				for {
+					_, _ = nc.Write(message([]byte("m")))
+					select {
+					case <-gone:
+						return
+					case <-tick.C:
+					}
+				}
+			})
+			cfg := subConfig(staleAfter)
+			cfg.Poller = startPoller(t)
+			var connections sync.WaitGroup
+			for range 20 {
+				c, err := openTo(t, address, cfg)
+				require.NoError(t, err)
+				watchdog := time.AfterFunc(20*time.Second, func() { c.Close() })
+				connections.Go(func() {
+					defer watchdog.Stop()
+					for {
+						if _, _, err := c.Recv(); err != nil {
+							assert.Equal(t, &TimeoutError{WaitAnswer, staleAfter}, err)
+							return
+						}
+					}
+				})
+			}
+			time.Sleep(5 * staleAfter)
+			close(gone)
+			connections.Wait()
+		})
+	}
+}
+
+// A message that never ends, commands in between, and a socket that is never empty.
+func TestPolledPeerThatStalls(t *testing.T) {
+	const staleAfter = 200 * time.Millisecond
+	for name, commands := range map[string]int{"drips": 1, "floods": 10_000} {
+		t.Run(name, func(t *testing.T) {
+			address := startPeer(t, func(nc net.Conn) {
+				go drain(nc)
+				_, err := nc.Write(append(publisherHandshake(), frame(flagMore, []byte("a"))...))
+				for err == nil {
+					_, err = nc.Write(bytes.Repeat(commandFrame("PONG"), commands))
+					if commands == 1 {
+						time.Sleep(every / 4)
+					}
+				}
+			})
+			cfg := subConfig(staleAfter)
+			cfg.Poller = startPoller(t)
+			c, err := openTo(t, address, cfg)
+			require.NoError(t, err)
+			watchdog := time.AfterFunc(20*time.Second, func() { c.Close() })
+			defer watchdog.Stop()
+			_, _, err = c.Recv()
+			require.Equal(t, &TimeoutError{WaitMessage, staleAfter}, err)
+		})
+	}
+}
+
+// A read stops before an urgent byte; what is behind it is read all the same.
+func TestPollerAndUrgentBytes(t *testing.T) {
+	ours, peer := polledPair(t, "tcp")
+	waitDrained(t, ours, peer)
+	raw, err := peer.(*net.TCPConn).SyscallConn()
+	require.NoError(t, err)
+	ours.poller.mu.Lock()
+	for _, part := range []struct {
+		bytes string
+		flags int
+	}{{"abc", 0}, {"!", unix.MSG_OOB}, {"def", 0}} {
+		require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Send(int(fd), []byte(part.bytes), part.flags) }))
+		require.NoError(t, err)
+	}
+	time.Sleep(5 * every)
+	ours.poller.mu.Unlock()
+	requireRead(t, ours, "abcdef")
+}
+
+// All files and connections are closed, whenever that happens.
+func TestPollerLeaksNoFile(t *testing.T) {
+	address := startPeer(t, func(nc net.Conn) {
+		_, _ = nc.Write(publisherHandshake())
+		drain(nc)
+		nc.Close()
+	})
+	openFiles := func() int {
+		files, err := os.ReadDir("/proc/self/fd")
+		require.NoError(t, err)
+		return len(files)
+	}
+	before := openFiles()
+	for i := range 100 {
+		cfg := subConfig(time.Second)
+		cfg.Poller = NewPoller(every)
+		nc, err := net.Dial("tcp", address)
+		require.NoError(t, err)
+		early := time.AfterFunc(time.Duration(i)*5*time.Microsecond, func() { nc.Close() })
+		if c, err := Open(nc, cfg, time.Now().Add(time.Second)); err == nil {
+			c.Close()
+		}
+		early.Stop()
+		cfg.Poller.Close()
+		cfg.Poller.Close() // closes no file that has the number now
+	}
+	require.Eventually(t, func() bool { return openFiles() <= before }, 10*time.Second, 10*time.Millisecond)
 }
 
 // A burst is read as fast as it comes: only an empty socket is waited for.
 func TestPollerDoesNotSlowABurst(t *testing.T) {
 	ours, peer := polledPair(t, "tcp")
-	burst := repeat(100 << 10)
+	burst := repeat(32 << 10)
 	_, err := peer.Write(burst)
 	require.NoError(t, err)
 	require.Eventually(t, func() bool { // all has arrived
@@ -185,12 +343,12 @@ func TestPollerDoesNotSlowABurst(t *testing.T) {
 		return err == nil && n == len(burst)
 	}, 10*time.Second, time.Millisecond)
 	ours.poller.mu.Lock() // it can wake nobody
+	defer ours.poller.mu.Unlock()
 	for got := 0; got < len(burst); {
 		n, err := ours.Read(make([]byte, 1<<10))
 		require.NoError(t, err)
 		got += n
 	}
-	ours.poller.mu.Unlock()
 }
 
 func TestPolledReadDeadline(t *testing.T) {
@@ -258,10 +416,10 @@ func TestPolledPeerThatIsSilent(t *testing.T) {
 	const staleAfter = 200 * time.Millisecond
 	cfg := subConfig(staleAfter)
 	cfg.Poller = startPoller(t)
+	began := time.Now()
 	c, err := openTo(t, startPeer(t, send(publisherHandshake())), cfg)
 	require.NoError(t, err)
 	require.IsType(t, &polledConn{}, c.guard.Conn)
-	began := time.Now()
 	_, _, err = c.Recv()
 	require.Equal(t, &TimeoutError{WaitAnswer, staleAfter}, err)
 	require.GreaterOrEqual(t, time.Since(began), 2*staleAfter)

@@ -22,7 +22,8 @@ type readiness struct {
 	events  []unix.EpollEvent
 }
 
-// arrival says that something came to a socket; ended, that the peer closed its side or the connection failed.
+// arrival says that something came to a socket; ended, that the peer closed its side, that the connection failed, or that
+// there are urgent bytes: a read may not empty the socket then.
 type arrival struct {
 	fd    int
 	ended bool
@@ -58,7 +59,9 @@ func (r *readiness) openFirst() error {
 	}
 	r.first = os.NewFile(uintptr(first), "epoll")
 	if r.raw, err = r.first.SyscallConn(); err == nil {
-		err = r.first.SetReadDeadline(time.Time{}) // fails where the runtime does not poll it
+		_, waits := unix.EpollWait(r.sockets, r.events, 0) // fails where a sandbox does not know this call
+		polled := r.first.SetReadDeadline(time.Time{})     // fails where the runtime does not poll it
+		err = errors.Join(waits, polled)
 	}
 	if err != nil {
 		r.first.Close()
@@ -73,7 +76,7 @@ func (r *readiness) close() {
 }
 
 func (r *readiness) add(fd int) error {
-	e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd)}
+	e := unix.EpollEvent{Events: unix.EPOLLIN | unix.EPOLLPRI | unix.EPOLLRDHUP | unix.EPOLLET, Fd: int32(fd)}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(r.sockets, unix.EPOLL_CTL_ADD, fd, &e))
 }
 
@@ -84,7 +87,14 @@ func (r *readiness) wait() error {
 	if err := r.watch(unix.EPOLLIN | unix.EPOLLONESHOT); err != nil {
 		return err
 	}
-	err := r.raw.Read(came)
+	var failed error
+	err := r.raw.Read(func(first uintptr) (done bool) {
+		done, failed = came(first)
+		return done
+	})
+	if failed != nil {
+		return failed
+	}
 	if errors.Is(err, os.ErrDeadlineExceeded) { // interrupted: still watching
 		return r.watch(0)
 	}
@@ -92,10 +102,13 @@ func (r *readiness) wait() error {
 }
 
 // came takes the event from the second file, which ends the watch.
-func came(first uintptr) bool {
+func came(first uintptr) (bool, error) {
 	var event [1]unix.EpollEvent
 	n, err := unix.EpollWait(int(first), event[:], 0)
-	return n > 0 || err != nil && !errors.Is(err, unix.EINTR)
+	if errors.Is(err, unix.EINTR) {
+		return false, nil
+	}
+	return n > 0 || err != nil, os.NewSyscallError("epoll_wait", err)
 }
 
 // watch has the second file watch the first for events.
@@ -109,9 +122,9 @@ func (r *readiness) watch(events uint32) (err error) {
 // interrupt ends all waits from now on.
 func (r *readiness) interrupt() { _ = r.first.SetReadDeadline(time.Unix(1, 0)) }
 
-// appendArrivals appends what came since it was last called.
-func (r *readiness) appendArrivals(to []arrival) []arrival {
-	for {
+// appendArrivals appends what came since it was last called to one of so many sockets.
+func (r *readiness) appendArrivals(to []arrival, sockets int) []arrival {
+	for room := sockets + len(r.events); ; {
 		n, err := unix.EpollWait(r.sockets, r.events, 0)
 		if errors.Is(err, unix.EINTR) {
 			continue
@@ -119,7 +132,7 @@ func (r *readiness) appendArrivals(to []arrival) []arrival {
 		for _, e := range r.events[:max(n, 0)] {
 			to = append(to, arrival{fd: int(e.Fd), ended: e.Events&^unix.EPOLLIN != 0})
 		}
-		if n < len(r.events) {
+		if room -= n; n < len(r.events) || room <= 0 { // the rest next time, lest new ones keep us here
 			return to
 		}
 	}

@@ -20,12 +20,12 @@ type arrival struct {
 
 func openReadiness() (*readiness, error) { return nil, errors.ErrUnsupported }
 
-func (*readiness) close()                                {}
-func (*readiness) add(int) error                         { return errors.ErrUnsupported }
-func (*readiness) remove(int)                            {}
-func (*readiness) wait() error                           { return errors.ErrUnsupported }
-func (*readiness) interrupt()                            {}
-func (*readiness) appendArrivals(to []arrival) []arrival { return to }
+func (*readiness) close()                                       {}
+func (*readiness) add(int) error                                { return errors.ErrUnsupported }
+func (*readiness) remove(int)                                   {}
+func (*readiness) wait() error                                  { return errors.ErrUnsupported }
+func (*readiness) interrupt()                                   {}
+func (*readiness) appendArrivals(to []arrival, _ int) []arrival { return to }
 
 func duplicate(syscall.RawConn) (int, error) { return 0, errors.ErrUnsupported }
 
