@@ -130,3 +130,12 @@ type namedEngine struct {
 	name   string
 	config EndpointConfig
 }
+
+// batchMessages is how many messages a batch of the signal has at most. With gauge_interval the points of metrics are one
+// set a rank and batch: larger batches make fewer points, and a thousand ranks need them.
+func (c *Config) batchMessages(s signal) int {
+	if s == signalMetrics && c.GaugeInterval > 0 {
+		return c.QueueSize
+	}
+	return c.Batch.MaxMessages
+}

@@ -122,9 +122,10 @@ func (r *fpmReceiver) startPipes() error {
 }
 
 func (r *fpmReceiver) addRunner(s signal, pipe pipe) {
+	batchMessages := r.config.batchMessages(s)
 	r.runners[s] = &runner{
-		receiver: r, signal: s, pipe: pipe,
-		queue: newQueue(r.config.QueueSize, r.config.QueueBytes, r.config.Batch.MaxMessages),
+		receiver: r, signal: s, pipe: pipe, batchMessages: batchMessages,
+		queue: newQueue(r.config.QueueSize, r.config.QueueBytes, batchMessages),
 	}
 }
 

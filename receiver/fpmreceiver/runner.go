@@ -41,6 +41,8 @@ type runner struct {
 	signal   signal
 	queue    *queue
 	pipe     pipe
+	// batchMessages bounds a batch.
+	batchMessages int
 
 	mu sync.Mutex
 	// batch is on its way to the consumer.
@@ -92,7 +94,7 @@ func (r *runner) run(ctx context.Context, stop <-chan struct{}) {
 		case <-retry:
 		}
 		flushed = time.Now()
-		taken = r.once(ctx, r.receiver.config.Batch.MaxMessages) && r.flushWhole(ctx)
+		taken = r.once(ctx, r.batchMessages) && r.flushWhole(ctx)
 	}
 }
 
@@ -100,7 +102,7 @@ func (r *runner) run(ctx context.Context, stop <-chan struct{}) {
 // the consumer refused for now.
 func (r *runner) flushWhole(ctx context.Context) bool {
 	for r.queue.whole() {
-		if !r.once(ctx, r.receiver.config.Batch.MaxMessages) {
+		if !r.once(ctx, r.batchMessages) {
 			return false
 		}
 	}
@@ -147,7 +149,7 @@ func (r *runner) once(ctx context.Context, maxMessages int) bool {
 func (r *runner) drain(ctx context.Context) {
 	waits := newRetries()
 	for ctx.Err() == nil && r.queue.length() > 0 {
-		if r.once(ctx, r.receiver.config.Batch.MaxMessages) {
+		if r.once(ctx, r.batchMessages) {
 			continue
 		}
 		select {

@@ -74,6 +74,40 @@ func TestBatches(t *testing.T) {
 	})
 }
 
+// With gauge_interval points are of ranks and not of messages: metrics do not go
+// by max_messages, logs beside them do.
+func TestBatchesOfTotals(t *testing.T) {
+	for interval, wantBatches := range map[time.Duration]int{0: 3, time.Second: 1} {
+		t.Run(interval.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				metrics, logs := &metricsSink{}, &logsSink{}
+				g := newRig(t, testConfig(func(c *Config) { c.Batch.MaxMessages, c.GaugeInterval = 10, interval }), metrics, logs)
+				g.startWithoutIntake()
+				synctest.Wait()
+				e := g.endpoint(0)
+				e.Connected()
+				for n := range int64(25) {
+					send(e, busy("w", 0, n))
+				}
+				time.Sleep(g.receiver.config.Batch.Timeout)
+				synctest.Wait()
+				batches, passes := 0, int64(0)
+				for _, md := range metrics.all() {
+					if n, _ := observed(pointsOf(md), 0); n > 0 {
+						batches++
+						passes += n
+					}
+				}
+				require.Equal(t, wantBatches, batches)
+				require.Equal(t, int64(25), passes)
+				require.Len(t, logs.all(), 3)
+				g.shutdown()
+				g.settled(25)
+			})
+		})
+	}
+}
+
 // A batch is bounded in bytes too, and what is left of it does not wait for the
 // next tick.
 func TestBatchBytes(t *testing.T) {
