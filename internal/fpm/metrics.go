@@ -178,7 +178,7 @@ func (w *WorkerMetrics) Write(totals *Totals, attributes RankAttributes, links *
 	start := links.step(&links.tokens, totals.last)
 	w.sum(slotPrefillTokens, attributes, start, totals.last, totals.prefillTokens)
 	w.sum(slotDecodeTokens, attributes, start, totals.last, totals.decodeTokens)
-	totals.clear()
+	totals.Clear()
 }
 
 // Lost adds a rank's point of fpm.messages.lost.

@@ -57,7 +57,16 @@ func (t *Totals) Add(pass Pass) (fits bool, overflowed int) {
 	return true, overflowed
 }
 
-func (t *Totals) clear() {
+// CopyTo makes dst, of the same form, the same as t. They share nothing.
+func (t *Totals) CopyTo(dst *Totals) {
+	step, tokenLatency := dst.step.counts, dst.tokenLatency.counts
+	*dst = *t
+	dst.step.counts = append(step[:0], t.step.counts...)
+	dst.tokenLatency.counts = append(tokenLatency[:0], t.tokenLatency.counts...)
+}
+
+// Clear makes them Totals of nothing.
+func (t *Totals) Clear() {
 	t.step.clear()
 	t.tokenLatency.clear()
 	t.prefillTokens, t.decodeTokens, t.last = 0, 0, 0

@@ -233,3 +233,41 @@ func TestAddingUpAllocatesNothing(t *testing.T) {
 		}), name)
 	}
 }
+
+// A copy says the same as the original, and what is added to one is not in the other.
+func TestTotalsCopyTo(t *testing.T) {
+	for name, form := range forms() {
+		t.Run(name, func(t *testing.T) {
+			pass := func(seconds float64, tokens int64, at pcommon.Timestamp) Pass {
+				return Pass{Record: &Record{WallTime: seconds, Scheduled: Requests{NumDecodeRequests: tokens}}, Time: began + at}
+			}
+			written := func(totals *Totals) map[string]*seriesTotal {
+				scope := pmetric.NewScopeMetrics()
+				if !totals.Empty() {
+					NewWorkerMetrics(scope, form, 0).Write(totals, RankAttributes{}, &Links{Began: began})
+				}
+				return addUp(t, scope)
+			}
+			original, dst := NewTotals(form), NewTotals(form)
+			original.Add(pass(0.01, 3, 1))
+			original.Add(pass(0.1, 2, 2))
+			for range 2 { // the second time into memory that is there
+				dst.Add(pass(5, 1, 3))
+				original.CopyTo(dst)
+				dst.Add(pass(0.01, 7, 4))
+				copied := written(dst)
+				assert.EqualValues(t, 12, copied[MetricDecodeTokens].ints)
+				assert.EqualValues(t, 3, copied[MetricStepDuration].count)
+				assert.Len(t, copied[MetricStepDuration].buckets, 2)
+				assert.True(t, dst.Empty(), "writing empties")
+			}
+			dst.Add(pass(5, 1, 5))
+			of := written(original)
+			assert.EqualValues(t, 5, of[MetricDecodeTokens].ints)
+			assert.EqualValues(t, 2, of[MetricStepDuration].count)
+			assert.EqualValues(t, 5, of[MetricDecodeTokenLatency].count)
+			assert.InDelta(t, 0.01, of[MetricStepDuration].min, 0)
+			assert.InDelta(t, 0.1, of[MetricStepDuration].max, 0)
+		})
+	}
+}

@@ -132,7 +132,7 @@ type namedEngine struct {
 }
 
 // batchMessages is how many messages a batch of the signal has at most. With gauge_interval the points of metrics are one
-// set a rank and batch: larger batches make fewer points, and a thousand ranks need them.
+// set a rank, whatever the batches: larger ones look through the ranks less often, which a thousand ranks need.
 func (c *Config) batchMessages(s signal) int {
 	if s == signalMetrics && c.GaugeInterval > 0 {
 		return c.QueueSize

@@ -27,18 +27,18 @@ func newLogsPipe(r *fpmReceiver, next consumer.Logs, report *receiverhelper.ObsR
 }
 
 // deliver implements pipe.
-func (p *logsPipe) deliver(ctx context.Context, messages []*message) error {
+func (p *logsPipe) deliver(ctx context.Context, messages []*message) (held int, err error) {
 	if len(messages) == 0 {
-		return nil
+		return 0, nil
 	}
 	ctx = p.report.StartLogsOp(ctx)
-	err := p.next.ConsumeLogs(ctx, p.build(messages))
+	err = p.next.ConsumeLogs(ctx, p.build(messages))
 	p.report.EndLogsOp(ctx, transport, len(messages), err)
-	return err
+	return 0, err
 }
 
 // finish implements pipe: a log record needs no end.
-func (p *logsPipe) finish(context.Context) error { return nil }
+func (p *logsPipe) finish(context.Context) (held int, err error) { return 0, nil }
 
 func (p *logsPipe) build(messages []*message) plog.Logs {
 	logs := plog.NewLogs()

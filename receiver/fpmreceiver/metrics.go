@@ -21,12 +21,17 @@ import (
 // next as it will be when the batch at hand is.
 type rankPoints struct {
 	committed, next seriesState
-	// touched: next may differ from committed. heard: a message of this batch is
-	// why.
-	touched, heard bool
-	// totals are what the messages of this batch add up to; nil before the first of
-	// the rank, and without gauge_interval.
-	totals *fpm.Totals
+	// totals are what the held messages of committed add up to, nextTotals those of
+	// next; nil without gauge_interval.
+	totals, nextTotals *fpm.Totals
+
+	// Of the batch at hand:
+
+	// touched: next may differ from committed. heard: a message is why. written:
+	// there are points of the rank.
+	touched, heard, written bool
+	// overflowed counts the observations left out.
+	overflowed int
 }
 
 // seriesState links a rank's next points to its last ones.
@@ -39,7 +44,7 @@ type seriesState struct {
 	// ended: the gauges ended with a point without a value.
 	ended bool
 	// held is about gauge_interval.
-	held heldGauges
+	held heldPoints
 }
 
 // metricsPipe turns messages into metrics. It is one goroutine's.
@@ -58,15 +63,16 @@ type metricsPipe struct {
 	// staleAfter is how long a rank may be silent before its gauges end: 0 at the
 	// end, when all do.
 	staleAfter time.Duration
-	// gaugeInterval is how long gauges are held at most: 0 at the end, when none
+	// gaugeInterval is how long points are held at most: 0 at the end, when none
 	// are any more.
 	gaugeInterval time.Duration
+	// held is how many messages are in no points yet.
+	held int
 
 	// Of the batch at hand:
-	now        time.Time
-	touched    []*rank
-	left       []leftSeries
-	overflowed int
+	now     time.Time
+	touched []*rank
+	left    []leftSeries
 }
 
 // leftSeries are the series that a rank left for those of other attributes.
@@ -87,27 +93,25 @@ func newMetricsPipe(r *fpmReceiver, next consumer.Metrics, report *receiverhelpe
 }
 
 // deliver implements pipe.
-func (p *metricsPipe) deliver(ctx context.Context, messages []*message) error {
+func (p *metricsPipe) deliver(ctx context.Context, messages []*message) (held int, err error) {
 	metrics := p.build(messages, time.Now())
-	points := metrics.DataPointCount()
-	if points == 0 {
-		return nil
+	if points := metrics.DataPointCount(); points > 0 {
+		ctx = p.report.StartMetricsOp(ctx)
+		err = p.next.ConsumeMetrics(ctx, metrics)
+		p.report.EndMetricsOp(ctx, transport, points, err)
 	}
-	ctx = p.report.StartMetricsOp(ctx)
-	err := p.next.ConsumeMetrics(ctx, metrics)
-	p.report.EndMetricsOp(ctx, transport, points, err)
 	switch {
 	case err == nil:
 		p.commit()
 	case consumererror.IsPermanent(err):
 		p.forfeit()
 	}
-	return err
+	return p.held, err
 }
 
 // finish implements pipe: it ends all gauges, since nobody will say their values
 // from now on.
-func (p *metricsPipe) finish(ctx context.Context) error {
+func (p *metricsPipe) finish(ctx context.Context) (held int, err error) {
 	p.staleAfter, p.gaugeInterval = 0, 0
 	p.up.over = true
 	return p.deliver(ctx, nil)
@@ -118,19 +122,16 @@ func (p *metricsPipe) finish(ctx context.Context) error {
 // to put back.
 func (p *metricsPipe) build(messages []*message, now time.Time) pmetric.Metrics {
 	for _, r := range p.touched {
-		r.points.touched, r.points.heard = false, false
+		r.points.touched, r.points.heard, r.points.written, r.points.overflowed = false, false, false, 0
 	}
 	clear(p.touched)
 	clear(p.left)
-	p.now, p.touched, p.left, p.overflowed = now, p.touched[:0], p.left[:0], 0
+	p.now, p.touched, p.left = now, p.touched[:0], p.left[:0]
 
 	metrics := pmetric.NewMetrics()
 	workers := newWorkerSet(p.receiver, p.form, metrics, messages)
 	for _, m := range messages {
 		p.pass(workers, m)
-	}
-	for _, r := range p.touched {
-		p.writeTotals(workers, r)
 	}
 	p.release(workers)
 	p.lost(workers)
@@ -147,29 +148,52 @@ func (p *metricsPipe) pass(workers *workerSet, m *message) {
 	m.rank.points.heard = true
 	attributes := m.record.Attributes()
 	p.sayBefore(workers, state, m, attributes)
-	p.totalsBefore(workers, state, m, attributes)
 	switch {
 	case state.links.Began != m.began:
 		// The first message, or the rank has other series since the old ones ended:
 		// nothing links them to what was before.
-		state.links, state.held = fpm.Links{Began: m.began}, heldGauges{}
+		state.links, state.held = fpm.Links{Began: m.began}, heldPoints{}
 	case state.attributes != attributes:
 		p.leave(m, state, attributes)
-		state.held = heldGauges{}
+		state.held = heldPoints{}
 	}
 	state.worker, state.attributes, state.last, state.lost, state.ended = m.worker, attributes, m.time, m.lost, false
-	p.gauges(workers, state, m)
-	p.observe(workers, state, m)
+	if p.holds() {
+		p.hold(workers, state, m)
+		return
+	}
+	m.rank.points.written = true
+	worker := workers.of(m.worker)
+	m.rank.points.overflowed += worker.Pass(m.pass(), &state.links)
 }
 
 // touch begins the rank's state for this batch from what was delivered.
 func (p *metricsPipe) touch(r *rank) *seriesState {
-	if !r.points.touched {
-		r.points.touched = true
-		r.points.next = r.points.committed
-		p.touched = append(p.touched, r)
+	points := &r.points
+	if points.touched {
+		return &points.next
 	}
-	return &r.points.next
+	points.touched = true
+	points.next = points.committed
+	p.touched = append(p.touched, r)
+	if p.holds() {
+		if points.totals == nil {
+			points.totals, points.nextTotals = fpm.NewTotals(p.form), fpm.NewTotals(p.form)
+		}
+		points.totals.CopyTo(points.nextTotals)
+	}
+	return &points.next
+}
+
+// lost adds the total of each rank of the batch, unless it goes with the gauges.
+func (p *metricsPipe) lost(workers *workerSet) {
+	if p.holds() {
+		return
+	}
+	for _, r := range p.touched {
+		state := &r.points.next
+		workers.of(state.worker).Lost(state.attributes, state.lost, state.last)
+	}
 }
 
 // leave ends the gauges of a rank's old attributes, unless it takes them up
@@ -191,9 +215,9 @@ func (p *metricsPipe) endSilent(workers *workerSet) {
 		}
 		if at := r.endpoint.end(r, p.now, p.staleAfter); at != 0 {
 			state := p.touch(r)
-			p.say(workers, state)
+			p.say(workers, r)
 			workers.of(state.worker).Stale(state.attributes, at)
-			state.ended, state.held = true, heldGauges{}
+			state.ended, state.held = true, heldPoints{}
 		}
 	}
 }
@@ -201,24 +225,39 @@ func (p *metricsPipe) endSilent(workers *workerSet) {
 // commit takes note that the batch at hand was delivered.
 func (p *metricsPipe) commit() {
 	for _, r := range p.touched {
-		r.points.committed = r.points.next
-		p.setValued(r, !r.points.committed.ended)
+		p.settle(r)
 	}
 	p.up.commit()
-	p.receiver.ledger.overflowed(p.overflowed)
 }
 
-// forfeit takes note that the batch at hand was refused for good: the points
-// that end gauges are not tried again, and endpoints are shown again in their
-// turn.
+// settle makes a rank's next state the committed one.
+func (p *metricsPipe) settle(r *rank) {
+	points := &r.points
+	p.held += points.next.held.messages - points.committed.held.messages
+	points.committed = points.next
+	points.totals, points.nextTotals = points.nextTotals, points.totals
+	p.setValued(r, !points.committed.ended)
+	p.receiver.ledger.overflowed(points.overflowed)
+}
+
+// forfeit takes note that the batch at hand was refused for good: what it says of
+// ranks, held messages included, is not tried again, nor are the points that end
+// gauges, and endpoints are shown again in their turn.
 func (p *metricsPipe) forfeit() {
 	for _, r := range p.touched {
-		if r.points.next.held.sent != r.points.committed.held.sent {
-			// Of several consumers one may have taken what was held: never twice.
-			r.points.committed.held = heldGauges{}
+		points := &r.points
+		if !points.written {
+			p.settle(r)
+			continue
 		}
-		if r.points.next.ended {
-			r.points.committed.ended = true
+		// Of several consumers one may have taken what was held: never twice.
+		p.held -= points.committed.held.messages
+		points.committed.held = heldPoints{}
+		if points.totals != nil {
+			points.totals.Clear()
+		}
+		if points.next.ended {
+			points.committed.ended = true
 			p.setValued(r, false)
 		}
 	}

@@ -16,11 +16,14 @@ import (
 // pipe makes a batch of messages into one signal's data and hands it on. It
 // builds the batch anew at every call: data that a consumer refused may have
 // been changed by it. A call without messages hands on what time alone brings.
+//
+// held is how many messages were taken, by this call or by one before it, and
+// are handed on by a later one. What is refused for now changes nothing.
 type pipe interface {
-	deliver(ctx context.Context, messages []*message) error
-	// finish hands on what ends with the receiver. It is called once, after the
-	// last message was delivered, and not repeated when it is refused.
-	finish(ctx context.Context) error
+	deliver(ctx context.Context, messages []*message) (held int, err error)
+	// finish hands on what ends with the receiver, after the last message was
+	// delivered, and holds nothing.
+	finish(ctx context.Context) (held int, err error)
 }
 
 const (
@@ -47,6 +50,8 @@ type runner struct {
 	mu sync.Mutex
 	// batch is on its way to the consumer.
 	batch []*message
+	// held is how many messages the pipe holds.
+	held int
 	// abandoned: Shutdown has counted batch and queue as dropped, and is over.
 	abandoned bool
 }
@@ -115,41 +120,53 @@ func (r *runner) once(ctx context.Context, maxMessages int) bool {
 	r.mu.Lock()
 	r.batch = r.queue.take(r.batch[:0], maxMessages, maxBatchBytes)
 	r.mu.Unlock()
-	err := r.pipe.deliver(ctx, r.batch)
+	held, err := r.pipe.deliver(ctx, r.batch)
+	return r.judge(held, err)
+}
+
+// judge counts what became of the batch and of what the pipe held before. It is
+// false when the consumer refused for now.
+func (r *runner) judge(held int, err error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.abandoned {
 		return false
 	}
-	messages := len(r.batch)
 	defer func() {
 		clear(r.batch)
 		r.batch = r.batch[:0]
 	}()
+	over := len(r.batch) + r.held - held
 	switch {
 	case err == nil:
-		r.receiver.ledger.delivered(r.signal, messages)
-		r.settle(r.batch)
-		return true
+		r.receiver.ledger.delivered(r.signal, over)
 	case consumererror.IsPermanent(err):
-		r.drop(r.batch, droppedRefused)
-		r.warn(droppedRefused, "Messages dropped: the next consumer refused them for good", messages, zap.Error(err))
-		return true
+		r.drop(over, droppedRefused)
+		r.warn(droppedRefused, "Messages dropped: the next consumer refused them for good", over, zap.Error(err))
 	default:
-		r.warn("retry", "The next consumer refused messages for now; trying again while the queue has room", messages, zap.Error(err))
+		r.warn("retry", "The next consumer refused messages for now; trying again while the queue has room", over, zap.Error(err))
 		if out := r.queue.restore(r.batch); len(out) > 0 {
 			r.dropFull(out)
 		}
 		return false
 	}
+	r.held = held
+	r.settle(r.batch)
+	return true
 }
 
 // drain delivers what is left while ctx lasts, and then what ends with the
 // receiver.
 func (r *runner) drain(ctx context.Context) {
 	waits := newRetries()
-	for ctx.Err() == nil && r.queue.length() > 0 {
-		if r.once(ctx, r.batchMessages) {
+	for over := false; !over && ctx.Err() == nil; {
+		taken := false
+		if r.queue.length() > 0 {
+			taken = r.once(ctx, r.batchMessages)
+		} else {
+			taken, over = r.finish(ctx)
+		}
+		if taken {
 			continue
 		}
 		select {
@@ -157,12 +174,19 @@ func (r *runner) drain(ctx context.Context) {
 		case <-ctx.Done():
 		}
 	}
-	if ctx.Err() == nil && r.queue.length() == 0 {
-		if err := r.pipe.finish(ctx); err != nil {
-			r.receiver.logger.Debug("The next consumer did not take the end of the series", zap.Stringer("signal", r.signal), zap.Error(err))
-		}
-	}
 	r.abandon()
+}
+
+// finish delivers what ends with the receiver. It is over when that was taken, or
+// refused and no message is concerned.
+func (r *runner) finish(ctx context.Context) (taken, over bool) {
+	held, err := r.pipe.finish(ctx)
+	if err != nil && r.held == 0 {
+		r.receiver.logger.Debug("The next consumer did not take the end of the series", zap.Stringer("signal", r.signal), zap.Error(err))
+		return true, true
+	}
+	taken = r.judge(held, err)
+	return taken, taken
 }
 
 // abandon counts all that is not delivered as dropped. A consumer that still
@@ -175,23 +199,25 @@ func (r *runner) abandon() {
 	}
 	r.abandoned = true
 	left := r.queue.take(append([]*message(nil), r.batch...), r.receiver.config.QueueSize, r.receiver.config.QueueBytes)
-	if len(left) == 0 {
+	messages := len(left) + r.held
+	if messages == 0 {
 		return
 	}
-	r.drop(left, droppedShutdown)
+	r.drop(messages, droppedShutdown)
+	r.settle(left)
 	r.receiver.logger.Warn("Messages dropped: not delivered before the end of shutdown",
-		zap.Stringer("signal", r.signal), zap.Int("messages", len(left)))
+		zap.Stringer("signal", r.signal), zap.Int("messages", messages))
 }
 
 func (r *runner) dropFull(out []*message) {
-	r.drop(out, droppedQueueFull)
+	r.drop(len(out), droppedQueueFull)
+	r.settle(out)
 	r.warn(droppedQueueFull, "Oldest messages dropped: the pipeline is slower than the engines and the queue is full", len(out))
 }
 
-func (r *runner) drop(messages []*message, reason string) {
-	if len(messages) > 0 {
-		r.receiver.ledger.dropped(r.signal, reason, len(messages))
-		r.settle(messages)
+func (r *runner) drop(messages int, reason string) {
+	if messages > 0 {
+		r.receiver.ledger.dropped(r.signal, reason, messages)
 	}
 }
 

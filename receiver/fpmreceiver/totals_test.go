@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 	"go.opentelemetry.io/collector/config/configoptional"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
@@ -27,8 +28,8 @@ func observed(all []point, rank int64) (passes, decodeTokens int64) {
 	return passes, decodeTokens
 }
 
-// TestTotalsCountEachMessage: with gauge_interval a rank has one point a batch, which counts each message of the batch, also
-// when the batch is refused for now, and in either form.
+// TestTotalsCountEachMessage: with gauge_interval a rank has one point an interval, which counts each message since the one
+// before, also when it was refused for now, and in either form.
 func TestTotalsCountEachMessage(t *testing.T) {
 	for name, form := range map[string]func(*Config){
 		"explicit": func(*Config) {},
@@ -60,8 +61,10 @@ func TestTotalsCountEachMessage(t *testing.T) {
 					passes, tokens := observed(all, rank)
 					assert.Equal(t, want, passes)
 					assert.Equal(t, 3*want, tokens)
-					assert.Len(t, valuesOf(all, fpm.MetricStepDuration, rank), 11, "the three refused batches came as one")
-					assert.Len(t, valuesOf(all, fpm.MetricDecodeTokens, rank), 11)
+					steps := valuesOf(all, fpm.MetricStepDuration, rank)
+					require.Len(t, steps, 4, "the first batch, those until the refusal ended, the one after it, the rest")
+					require.Len(t, valuesOf(all, fpm.MetricDecodeTokens, rank), 4)
+					assert.Equal(t, 7*steps[0].count, steps[1].count)
 				}
 				wellFormed(t, all)
 				contiguous(t, all)

@@ -17,6 +17,7 @@ import (
 	"go.opentelemetry.io/collector/pdata/pmetric"
 
 	"github.com/otelcol-fpm/otelcol-fpm/internal/fpm"
+	"github.com/otelcol-fpm/otelcol-fpm/internal/shutdown"
 )
 
 const queuedRequests = "fpm.queued.prefill.requests"
@@ -46,9 +47,9 @@ func valuesOf(all []point, metric string, rank int64) (found []point) {
 	return found
 }
 
-// Ranks at several paces: gauges are sent an interval apart, the newest value soon after it came, and what adds up counts
+// Ranks at several paces: points are sent an interval apart, the newest value soon after it came, and what adds up counts
 // each message.
-func TestHeldGaugesAreSaid(t *testing.T) {
+func TestHeldPointsAreSaid(t *testing.T) {
 	const (
 		interval = time.Second
 		batch    = 200 * time.Millisecond
@@ -83,6 +84,7 @@ func TestHeldGaugesAreSaid(t *testing.T) {
 				assert.InDelta(t, gauges[i].value, messages[i].value, 0)
 				assert.Equal(t, gauges[i].at, messages[i].at)
 			}
+			require.Len(t, valuesOf(all, fpm.MetricDecodeTokens, int64(rank)), len(gauges))
 			passes, tokens := observed(all, int64(rank))
 			assert.Equal(t, sent[rank], passes, "each pass is observed")
 			assert.Equal(t, 3*sent[rank], tokens)
@@ -273,4 +275,78 @@ func TestHeldMessageHasNoPayload(t *testing.T) {
 		assert.Equal(t, []int64{0, 2}, counters(metrics.points()))
 		g.settled(3)
 	})
+}
+
+// A message is delivered when the points that count it are, and dropped when they are refused for good: those of another
+// rank, which come later, are not concerned.
+func TestHeldMessagesAreCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, metrics := held(t, time.Second)
+		batch := g.receiver.config.Batch.Timeout
+		time.Sleep(batch / 2)
+		send(g.endpoint(0), waiting(0, 0))
+		time.Sleep(batch)
+		send(g.endpoint(0), waiting(0, 1), waiting(0, 2), waiting(1, 0))
+		time.Sleep(batch)
+		send(g.endpoint(0), waiting(0, 3), waiting(1, 1))
+		time.Sleep(batch)
+		c := g.counts()
+		assert.EqualValues(t, 6, c.accepted)
+		assert.EqualValues(t, 2, c.delivered["metrics"], "the first of each rank")
+		assert.Empty(t, c.dropped["metrics"])
+
+		metrics.tell(refuse(errEver))
+		time.Sleep(time.Second - 3*batch)
+		send(g.endpoint(0), waiting(1, 2))
+		time.Sleep(batch) // the points of rank 0 are due
+		c = g.counts()
+		assert.EqualValues(t, 2, c.delivered["metrics"])
+		assert.EqualValues(t, 3, c.dropped["metrics"][droppedRefused])
+
+		metrics.tell(nil)
+		time.Sleep(batch) // those of rank 1
+		g.settled(7)
+		passes, _ := observed(metrics.points(), 1)
+		assert.EqualValues(t, 3, passes)
+		send(g.endpoint(0), waiting(0, 4))
+		time.Sleep(batch)
+		passes, _ = observed(metrics.points(), 0)
+		assert.EqualValues(t, 2, passes, "what was refused for good is not said again")
+		g.shutdown()
+		wellFormed(t, metrics.points())
+		g.settled(8)
+	})
+}
+
+// What is held when the receiver stops is tried as long as what is queued, and counted as dropped when nobody takes it.
+func TestHeldMessagesAtShutdown(t *testing.T) {
+	for name, recovers := range map[string]bool{"consumer recovers": true, "consumer refuses": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, metrics := held(t, time.Minute)
+				send(g.endpoint(0), waiting(0, 0))
+				time.Sleep(time.Second)
+				send(g.endpoint(0), waiting(0, 1), waiting(0, 2))
+				time.Sleep(time.Second)
+				metrics.tell(refuse(errNow))
+				if recovers {
+					time.AfterFunc(time.Second, func() { metrics.tell(nil) })
+				}
+				began := time.Now()
+				g.shutdown()
+				assert.LessOrEqual(t, time.Since(began), shutdown.Timeout)
+				c := g.settled(3)
+				if recovers {
+					assert.EqualValues(t, 3, c.delivered["metrics"])
+					assert.Equal(t, []int64{0, 2}, counters(metrics.points()))
+					assert.Len(t, ends(metrics.points())[int64(0)], fpm.Gauges)
+				} else {
+					assert.EqualValues(t, 2, c.dropped["metrics"][droppedShutdown])
+					assert.Len(t, g.warnings("not delivered before the end of shutdown"), 1)
+				}
+				wellFormed(t, metrics.points())
+				contiguous(t, metrics.points())
+			})
+		})
+	}
 }
