@@ -5,6 +5,7 @@ package fpmreceiver
 
 import (
 	"context"
+	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
@@ -21,8 +22,14 @@ import (
 //	accepted = delivered(signal) + dropped(signal, all reasons)
 //
 // Oversize stands apart: it closes a connection before a message is read.
+//
+// Invariant (TestAcceptedIsCountedFirst): no message counts as delivered or dropped
+// before it counts as accepted.
 type ledger struct {
 	counters *metadata.TelemetryBuilder
+	// uncounted are accepted messages that the counter gets when somebody looks, or
+	// when one is delivered or dropped: adding one costs as much as decoding it.
+	uncounted atomic.Int64
 }
 
 // Reasons beside those of the decoder.
@@ -73,7 +80,7 @@ var (
 )
 
 // begin makes the series that every receiver has visible before they count.
-func (l ledger) begin() {
+func (l *ledger) begin() {
 	ctx := context.Background()
 	for _, outcome := range []labels{outcomeAccepted, outcomeDuplicate, outcomeRejected} {
 		l.counters.ReceiverFpmMessages.Add(ctx, 0, outcome...)
@@ -88,9 +95,9 @@ func (l ledger) begin() {
 
 // accepted counts a message that goes to the pipelines, and what its counter
 // says of messages before it.
-func (l ledger) accepted(s step, sequenceMismatch bool) {
+func (l *ledger) accepted(s step, sequenceMismatch bool) {
+	l.uncounted.Add(1)
 	ctx := context.Background()
-	l.counters.ReceiverFpmMessages.Add(ctx, 1, outcomeAccepted...)
 	if s.lost > 0 {
 		l.counters.ReceiverFpmLost.Add(ctx, s.lost)
 	}
@@ -102,11 +109,18 @@ func (l ledger) accepted(s step, sequenceMismatch bool) {
 	}
 }
 
-func (l ledger) duplicate() {
+// count brings the counter of accepted messages up to date.
+func (l *ledger) count() {
+	if n := l.uncounted.Swap(0); n > 0 {
+		l.counters.ReceiverFpmMessages.Add(context.Background(), n, outcomeAccepted...)
+	}
+}
+
+func (l *ledger) duplicate() {
 	l.counters.ReceiverFpmMessages.Add(context.Background(), 1, outcomeDuplicate...)
 }
 
-func (l ledger) rejected(reason string) {
+func (l *ledger) rejected(reason string) {
 	ctx := context.Background()
 	if reason != rejectedOversize {
 		l.counters.ReceiverFpmMessages.Add(ctx, 1, outcomeRejected...)
@@ -114,16 +128,18 @@ func (l ledger) rejected(reason string) {
 	l.counters.ReceiverFpmRejected.Add(ctx, 1, withLabels(attribute.String("reason", reason))...)
 }
 
-func (l ledger) delivered(s signal, messages int) {
+func (l *ledger) delivered(s signal, messages int) {
+	l.count()
 	l.counters.ReceiverFpmDelivered.Add(context.Background(), int64(messages), ofSignal[s]...)
 }
 
-func (l ledger) dropped(s signal, reason string, messages int) {
+func (l *ledger) dropped(s signal, reason string, messages int) {
+	l.count()
 	l.counters.ReceiverFpmDropped.Add(context.Background(), int64(messages),
 		withLabels(attribute.String("signal", s.String()), attribute.String("reason", reason))...)
 }
 
-func (l ledger) overflowed(observations int) {
+func (l *ledger) overflowed(observations int) {
 	if observations > 0 {
 		l.counters.ReceiverFpmOverflow.Add(context.Background(), int64(observations))
 	}

@@ -32,6 +32,7 @@ func (r *fpmReceiver) stop(ctx context.Context) error {
 		r.intake.Wait() // at once: nothing in intake blocks
 		r.poller.Close()
 	}
+	r.ledger.count()
 	close(r.stopPipes)
 	defer r.ledger.counters.Shutdown()
 	if shutdown.Wait(ctx, &r.pipes, r.cancelDeliver) {

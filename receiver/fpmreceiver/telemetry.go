@@ -21,7 +21,7 @@ func (r *fpmReceiver) startTelemetry() error {
 	if err != nil {
 		return err
 	}
-	r.ledger = ledger{counters: builder}
+	r.ledger.counters = builder
 	r.ledger.begin()
 	return errors.Join(
 		builder.RegisterReceiverFpmConnectsCallback(func(_ context.Context, o metric.Int64Observer) error {
@@ -43,6 +43,7 @@ func (r *fpmReceiver) startTelemetry() error {
 			return nil
 		}),
 		builder.RegisterReceiverFpmQueueLengthCallback(func(_ context.Context, o metric.Int64Observer) error {
+			r.ledger.count() // for the other instruments: who looks sees all that was accepted
 			for _, run := range r.runners {
 				if run != nil {
 					o.Observe(int64(run.queue.length()), metric.WithAttributes(attribute.String("signal", run.signal.String())))

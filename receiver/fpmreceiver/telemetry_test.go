@@ -4,6 +4,7 @@
 package fpmreceiver
 
 import (
+	"context"
 	"math"
 	"testing"
 	"testing/synctest"
@@ -142,5 +143,31 @@ func TestInternalTelemetryOfManyEndpoints(t *testing.T) {
 		}
 		g.shutdown()
 		g.settled(0)
+	})
+}
+
+// TestAcceptedIsCountedFirst: a look at the telemetry sees all accepted messages, whether a consumer has them, holds them up,
+// or lost them.
+func TestAcceptedIsCountedFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		logs := &logsSink{}
+		g := newRig(t, testConfig(func(c *Config) { c.QueueSize = 10 }), nil, logs)
+		g.startWithoutIntake()
+		e := g.endpoint(0)
+		e.Connected()
+		logs.tell(func(ctx context.Context, _ int) error {
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		sendRange(e, 0, 4)
+		time.Sleep(time.Second) // with the consumer
+		assert.EqualValues(t, 5, g.counts().accepted)
+		sendRange(e, 5, 34)
+		c := g.counts()
+		assert.EqualValues(t, 35, c.accepted)
+		assert.EqualValues(t, 20, c.dropped["logs"][droppedQueueFull])
+		sendRange(e, 35, 35)
+		g.shutdown()
+		g.settled(36)
 	})
 }
