@@ -1,16 +1,18 @@
 # Copyright The otelcol-fpm Authors
 # SPDX-License-Identifier: Apache-2.0
-"""Measures otelcol-fpm and the Python consumer one after the other under the same load.
+"""Measures otelcol-fpm and the Python consumer one after the other under the same load, in several rounds.
 
-Prints one table: CPU microseconds a pass, passes a second, resident memory, and the
-ratio to the Python consumer that does the same work. Compare within one run only:
-other work on the machine moves all numbers.
+Prints one table: CPU microseconds a pass (the median of the rounds, and their range),
+passes a second, the most resident memory, what was lost in all, and the ratio to the
+Python consumer that does the same work. Compare within one run only: other work on
+the machine moves all numbers, and what lasts a minute moves those of one consumer.
 """
 
 import argparse
 import os
 import platform
 import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -64,7 +66,7 @@ def counter(page: str, name: str) -> float:
     return sum(float(line.rsplit(" ", 1)[1]) for line in page.splitlines() if line.startswith(name))
 
 
-def measure(name: str, command: list[str], args: argparse.Namespace, telemetry_port: int | None) -> dict:
+def measure(command: list[str], args: argparse.Namespace, telemetry_port: int | None) -> dict:
     """Runs a consumer under load, and measures its CPU between two moments of steady work."""
     python = sys.executable
     publisher = subprocess.Popen(
@@ -76,11 +78,9 @@ def measure(name: str, command: list[str], args: argparse.Namespace, telemetry_p
     try:
         time.sleep(args.warm_up)
         cpu, began = cpu_seconds(consumer.pid), time.monotonic()
-        publisher_cpu = cpu_seconds(publisher.pid)
         before = counter(telemetry(telemetry_port), "otelcol_receiver_fpm_messages{outcome=\"accepted\"") if telemetry_port else 0
         time.sleep(args.seconds)
         cpu, elapsed = cpu_seconds(consumer.pid) - cpu, time.monotonic() - began
-        publisher_cpu = cpu_seconds(publisher.pid) - publisher_cpu
         memory = resident_mib(consumer.pid)
         lost = dropped = 0.0
         if telemetry_port:
@@ -97,9 +97,26 @@ def measure(name: str, command: list[str], args: argparse.Namespace, telemetry_p
         # It counts all it took; of that the measured time has its share.
         passes = int(taken) * elapsed / (args.warm_up + elapsed)
     return {
-        "name": name, "us": cpu / passes * 1e6, "rate": passes / elapsed, "mib": memory,
-        "lost": lost + dropped, "publisher": publisher_cpu / elapsed,
+        "us": cpu / passes * 1e6, "rate": passes / elapsed, "mib": memory,
+        "lost": lost + dropped,
     }
+
+
+def table(rounds: dict[str, list[dict]]) -> list[str]:
+    """Makes the table of what each consumer's rounds gave."""
+    medians = {name: statistics.median(r["us"] for r in results) for name, results in rounds.items()}
+    traces = medians.get("Python: traces")
+    lines = [
+        "| consumer               | CPU µs a pass | least to most | cores | passes/s | most resident MiB | lost or dropped | Python with traces costs |",
+        f"|{'-' * 24}|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, results in rounds.items():
+        us, rate = medians[name], statistics.median(r["rate"] for r in results)
+        span = f"{min(r['us'] for r in results):.1f} to {max(r['us'] for r in results):.1f}"
+        mib, lost = max(r["mib"] for r in results), sum(r["lost"] for r in results)
+        times = f"{traces / us:.1f} ×" if traces else ""
+        lines.append(f"| {name:22} | {us:.1f} | {span} | {us * rate / 1e6:.2f} | {rate:.0f} | {mib:.0f} | {lost:.0f} | {times} |")
+    return lines
 
 
 def main() -> None:
@@ -107,37 +124,37 @@ def main() -> None:
     parser.add_argument("--port", type=int, default=21380)
     parser.add_argument("--ranks", type=int, default=8)
     parser.add_argument("--rate", type=int, default=1250, help="messages a second and rank")
-    parser.add_argument("--seconds", type=float, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=14, help="each consumer, in each round")
     parser.add_argument("--warm-up", type=float, default=4)
     parser.add_argument("--batch", default="", help='of the receiver, like "timeout: 1s, max_messages: 4096"')
     parser.add_argument("--only", nargs="*", choices=list(PIPELINES), help="without the Python consumer, these pipelines")
     parser.add_argument("--binary", default=str(ROOT / "bin" / "otelcol-fpm"))
     args = parser.parse_args()
 
-    results = []
+    consumers: dict[str, tuple[list[str], int | None]] = {}
+    rounds: dict[str, list[dict]] = {}
     with tempfile.TemporaryDirectory() as folder:
-        python = [sys.executable, str(HERE / "python_consumer.py"), "--port", str(args.port), "--ranks", str(args.ranks)]
         if not args.only:
-            results.append(measure("Python: decode only", python, args, None))
-            results.append(measure("Python: traces", [*python, "--trace", f"{folder}/python.jsonl.gz"], args, None))
+            python = [sys.executable, str(HERE / "python_consumer.py"), "--port", str(args.port), "--ranks", str(args.ranks)]
+            consumers["Python: decode only"] = python, None
+            consumers["Python: traces"] = [*python, "--trace", f"{folder}/python.jsonl.gz"], None
+        page = args.port - 100
         for name in args.only or PIPELINES:
             config = Path(folder, f"{name}.yaml")
-            port = args.port - 100
             config.write_text(
-                COLLECTOR.format(port=args.port, ranks=args.ranks, batch=args.batch, page=port, telemetry=port + 1, folder=folder)
+                COLLECTOR.format(port=args.port, ranks=args.ranks, batch=args.batch, page=page, telemetry=page + 1, folder=folder)
                 + PIPELINES[name]
             )
-            results.append(measure(f"otelcol-fpm: {name}", [args.binary, "--config", str(config)], args, port + 1))
+            consumers[f"otelcol-fpm: {name}"] = [args.binary, "--config", str(config)], page + 1
+        for _ in range(args.rounds):
+            for name, (command, telemetry_port) in consumers.items():
+                rounds.setdefault(name, []).append(measure(command, args, telemetry_port))
 
     load = ", ".join(f"{value:.1f}" for value in os.getloadavg())
     print(f"{os.cpu_count()} cores, {platform.machine()}, Linux {platform.release()}, load {load};", end=" ")
-    print(f"{args.ranks} ranks x {args.rate} passes/s, {args.seconds:g} s each\n")
-    traces = next((r["us"] for r in results if r["name"] == "Python: traces"), None)
-    print(f"| {'consumer':22} | CPU µs a pass | cores | passes/s | most resident MiB | lost or dropped | Python with traces costs |")
-    print(f"|{'-' * 24}|---:|---:|---:|---:|---:|---:|")
-    for r in results:
-        times = f"{traces / r['us']:.1f} ×" if traces else ""
-        print(f"| {r['name']:22} | {r['us']:.1f} | {r['us'] * r['rate'] / 1e6:.2f} | {r['rate']:.0f} | {r['mib']:.0f} | {r['lost']:.0f} | {times} |")
+    print(f"{args.ranks} ranks x {args.rate} passes/s, {args.rounds} rounds of {args.seconds:g} s each\n")
+    print("\n".join(table(rounds)))
 
 
 if __name__ == "__main__":
