@@ -89,6 +89,14 @@ func (d *durations) cover(bucket int64) {
 	d.first = first
 }
 
+// copyTo makes dst the same as d, in the memory of its own counts.
+func (d *durations) copyTo(dst *durations) {
+	dst.clear()
+	counts := append(dst.counts, d.counts...)
+	*dst = *d
+	dst.counts = counts
+}
+
 // clear keeps the memory of counts for the next ones, unless it is much for one of
 // thousands of ranks.
 func (d *durations) clear() {

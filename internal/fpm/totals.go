@@ -59,10 +59,9 @@ func (t *Totals) Add(pass Pass) (fits bool, overflowed int) {
 
 // CopyTo makes dst, of the same form, the same as t. They share nothing.
 func (t *Totals) CopyTo(dst *Totals) {
-	step, tokenLatency := dst.step.counts, dst.tokenLatency.counts
-	*dst = *t
-	dst.step.counts = append(step[:0], t.step.counts...)
-	dst.tokenLatency.counts = append(tokenLatency[:0], t.tokenLatency.counts...)
+	t.step.copyTo(&dst.step)
+	t.tokenLatency.copyTo(&dst.tokenLatency)
+	dst.form, dst.prefillTokens, dst.decodeTokens, dst.last = t.form, t.prefillTokens, t.decodeTokens, t.last
 }
 
 // Clear makes them Totals of nothing.

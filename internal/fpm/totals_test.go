@@ -271,3 +271,17 @@ func TestTotalsCopyTo(t *testing.T) {
 		})
 	}
 }
+
+// Totals of many buckets leave no memory of them in a copy that has few.
+func TestTotalsCopyToKeepsLittle(t *testing.T) {
+	form := ExponentialForm(2000)
+	wide, dst := NewTotals(form), NewTotals(form)
+	for at, seconds := range []float64{0.001, 10} {
+		wide.Add(Pass{Record: &Record{WallTime: seconds, Scheduled: Requests{NumDecodeRequests: 1}}, Time: began + pcommon.Timestamp(at)})
+	}
+	wide.CopyTo(dst)
+	require.Greater(t, cap(dst.step.counts), 256)
+	NewTotals(form).CopyTo(dst)
+	assert.LessOrEqual(t, cap(dst.step.counts), 256)
+	assert.LessOrEqual(t, cap(dst.tokenLatency.counts), 256)
+}

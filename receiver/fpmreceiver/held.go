@@ -97,7 +97,7 @@ func (p *metricsPipe) say(workers *workerSet, r *rank) {
 	if m == nil {
 		return
 	}
-	state.held = heldPoints{sent: p.now}
+	state.held, state.valued = heldPoints{sent: p.now}, true
 	r.points.written = true
 	worker := workers.of(m.worker)
 	worker.Write(r.points.nextTotals, state.attributes, &state.links)

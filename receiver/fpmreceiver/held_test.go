@@ -350,3 +350,58 @@ func TestHeldMessagesAtShutdown(t *testing.T) {
 		})
 	}
 }
+
+// A batch that is refused for good says a publisher's last messages, and holds those of its successor, which come later.
+func TestRefusedMessagesAreThoseOfThePoints(t *testing.T) {
+	for name, before := range map[string]int64{"rank is known": 2, "rank is new": 0} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g, metrics := held(t, time.Second)
+				batch := g.receiver.config.Batch.Timeout
+				time.Sleep(batch / 2)
+				for counter := range before {
+					send(g.endpoint(0), waiting(0, counter))
+					time.Sleep(batch)
+				}
+				metrics.tell(refuse(errEver))
+				send(g.endpoint(0), waiting(0, 2))
+				g.endpoint(0).Connected()
+				send(g.endpoint(0), waiting(0, 0), waiting(0, 1), waiting(0, 2))
+				time.Sleep(batch)
+				metrics.tell(nil)
+				time.Sleep(3 * time.Second)
+				g.shutdown()
+				c := g.settled(int(before) + 4)
+				refused := max(before, 1) // all but the first were held
+				assert.Equal(t, refused, c.dropped["metrics"][droppedRefused])
+				passes, _ := observed(metrics.points(), 0)
+				assert.Equal(t, before+4-refused, passes)
+				for _, p := range valuesOf(metrics.points(), fpm.MetricStepDuration, 0) {
+					assert.NotZero(t, p.start)
+				}
+				wellFormed(t, metrics.points())
+				contiguous(t, metrics.points())
+				assert.Len(t, ends(metrics.points())[int64(0)], fpm.Gauges)
+			})
+		})
+	}
+}
+
+// What is refused for good without a message is not said to be dropped.
+func TestRefusedWithoutAMessage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, metrics := held(t, time.Minute, func(c *Config) { c.StaleAfter = 2 * time.Minute })
+		send(g.endpoint(0), waiting(0, 0))
+		time.Sleep(time.Second)
+		metrics.tell(refuse(errEver))
+		for counter := range int64(20) { // fpm.endpoint.up is due meanwhile
+			send(g.endpoint(0), waiting(0, counter+1))
+			time.Sleep(time.Second)
+		}
+		assert.Greater(t, metrics.tries, 1)
+		assert.Empty(t, g.warnings("Messages dropped"))
+		metrics.tell(nil)
+		g.shutdown()
+		g.settled(21)
+	})
+}

@@ -5,6 +5,7 @@ package fpmreceiver
 
 import (
 	"context"
+	"sync"
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -30,6 +31,7 @@ type ledger struct {
 	// uncounted are accepted messages that the counter gets when somebody looks, or
 	// when one is delivered or dropped: adding one costs as much as decoding it.
 	uncounted atomic.Int64
+	counting  sync.Mutex
 }
 
 // Reasons beside those of the decoder.
@@ -109,8 +111,11 @@ func (l *ledger) accepted(s step, sequenceMismatch bool) {
 	}
 }
 
-// count brings the counter of accepted messages up to date.
+// count brings the counter of accepted messages up to date. It returns when that is
+// done, also where another goroutine does it.
 func (l *ledger) count() {
+	l.counting.Lock()
+	defer l.counting.Unlock()
 	if n := l.uncounted.Swap(0); n > 0 {
 		l.counters.ReceiverFpmMessages.Add(context.Background(), n, outcomeAccepted...)
 	}

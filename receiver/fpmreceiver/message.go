@@ -71,7 +71,7 @@ type rank struct {
 	// waiting counts the accepted messages that the metrics pipeline has neither
 	// delivered nor dropped.
 	waiting atomic.Int64
-	// valued: its gauges have a value at the consumer of metrics.
+	// valued: its gauges have a value at the consumer of metrics, or hold one.
 	valued atomic.Bool
 	points rankPoints
 }
@@ -123,5 +123,5 @@ func (r *rank) idle(now time.Time, d time.Duration) bool {
 }
 
 // ended reports that nothing of the rank waits for the metrics pipeline, and
-// that its gauges have no value there. Only a message can change that.
+// that its gauges have no value there and hold none. Only a message can change that.
 func (r *rank) ended() bool { return r.waiting.Load() == 0 && !r.valued.Load() }

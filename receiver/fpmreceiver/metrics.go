@@ -41,8 +41,8 @@ type seriesState struct {
 	attributes fpm.RankAttributes
 	last       pcommon.Timestamp
 	lost       fpm.Lost
-	// ended: the gauges ended with a point without a value.
-	ended bool
+	// valued: the gauges have a value, which no point without one has ended.
+	valued bool
 	// held is about gauge_interval.
 	held heldPoints
 }
@@ -57,7 +57,7 @@ type metricsPipe struct {
 	report   *receiverhelper.ObsReport
 	form     *fpm.HistogramForm
 
-	// valued are the ranks whose gauges have a value at the consumer.
+	// valued are the ranks whose gauges have a value at the consumer, or hold one.
 	valued map[*rank]struct{}
 	up     upPoints
 	// staleAfter is how long a rank may be silent before its gauges end: 0 at the
@@ -157,12 +157,12 @@ func (p *metricsPipe) pass(workers *workerSet, m *message) {
 		p.leave(m, state, attributes)
 		state.held = heldPoints{}
 	}
-	state.worker, state.attributes, state.last, state.lost, state.ended = m.worker, attributes, m.time, m.lost, false
+	state.worker, state.attributes, state.last, state.lost = m.worker, attributes, m.time, m.lost
 	if p.holds() {
 		p.hold(workers, state, m)
 		return
 	}
-	m.rank.points.written = true
+	m.rank.points.written, state.valued = true, true
 	worker := workers.of(m.worker)
 	m.rank.points.overflowed += worker.Pass(m.pass(), &state.links)
 }
@@ -202,7 +202,7 @@ func (p *metricsPipe) leave(m *message, state *seriesState, now fpm.RankAttribut
 	p.left = slices.DeleteFunc(p.left, func(series leftSeries) bool {
 		return series.rank == m.rank && series.attributes == now
 	})
-	if !state.ended {
+	if state.valued {
 		p.left = append(p.left, leftSeries{m.rank, state.worker, state.attributes, max(m.time-1, state.last+1)})
 	}
 }
@@ -216,8 +216,10 @@ func (p *metricsPipe) endSilent(workers *workerSet) {
 		if at := r.endpoint.end(r, p.now, p.staleAfter); at != 0 {
 			state := p.touch(r)
 			p.say(workers, r)
-			workers.of(state.worker).Stale(state.attributes, at)
-			state.ended, state.held = true, heldPoints{}
+			if state.valued {
+				workers.of(state.worker).Stale(state.attributes, at)
+			}
+			state.valued, state.held = false, heldPoints{}
 		}
 	}
 }
@@ -236,17 +238,22 @@ func (p *metricsPipe) settle(r *rank) {
 	p.held += points.next.held.messages - points.committed.held.messages
 	points.committed = points.next
 	points.totals, points.nextTotals = points.nextTotals, points.totals
-	p.setValued(r, !points.committed.ended)
+	p.setValued(r, points.committed.valued || points.committed.held.newest != nil)
 	p.receiver.ledger.overflowed(points.overflowed)
 }
 
-// forfeit takes note that the batch at hand was refused for good: what it says of
-// ranks, held messages included, is not tried again, nor are the points that end
-// gauges, and endpoints are shown again in their turn.
+// forfeit takes note that the batch at hand was refused for good: the messages that
+// its points count, held before or not, are not tried again, nor are the points that
+// end gauges, and endpoints are shown again in their turn.
 func (p *metricsPipe) forfeit() {
 	for _, r := range p.touched {
 		points := &r.points
-		if !points.written {
+		switch {
+		case !points.written:
+			p.settle(r)
+			continue
+		case points.next.held.newest != nil: // it came after what was refused
+			points.next.links, points.next.valued = unsaid(points.committed.links, points.next.links), points.committed.valued
 			p.settle(r)
 			continue
 		}
@@ -256,12 +263,19 @@ func (p *metricsPipe) forfeit() {
 		if points.totals != nil {
 			points.totals.Clear()
 		}
-		if points.next.ended {
-			points.committed.ended = true
-			p.setValued(r, false)
-		}
+		points.committed.valued = points.committed.valued && points.next.valued
+		p.setValued(r, points.committed.valued)
 	}
 	p.up.commit()
+}
+
+// unsaid is what links the points after those that were refused: they start where the
+// last ones did end, or their series began.
+func unsaid(committed, next fpm.Links) fpm.Links {
+	if committed.Began != next.Began {
+		return fpm.Links{Began: next.Began}
+	}
+	return committed
 }
 
 func (p *metricsPipe) setValued(r *rank, valued bool) {

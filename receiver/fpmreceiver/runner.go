@@ -141,10 +141,14 @@ func (r *runner) judge(held int, err error) bool {
 	case err == nil:
 		r.receiver.ledger.delivered(r.signal, over)
 	case consumererror.IsPermanent(err):
+		if over == 0 { // it was about endpoints or the end of series
+			r.receiver.logger.Debug("The next consumer refused points of no message for good", zap.Stringer("signal", r.signal), zap.Error(err))
+			break
+		}
 		r.drop(over, droppedRefused)
 		r.warn(droppedRefused, "Messages dropped: the next consumer refused them for good", over, zap.Error(err))
 	default:
-		r.warn("retry", "The next consumer refused messages for now; trying again while the queue has room", over, zap.Error(err))
+		r.warn("retry", "The next consumer refused messages for now; trying again while the queue has room", len(r.batch)+r.held, zap.Error(err))
 		if out := r.queue.restore(r.batch); len(out) > 0 {
 			r.dropFull(out)
 		}

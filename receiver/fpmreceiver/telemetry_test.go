@@ -171,3 +171,24 @@ func TestAcceptedIsCountedFirst(t *testing.T) {
 		g.settled(36)
 	})
 }
+
+// Also where another goroutine is about to count: a message counts as delivered when that is done.
+func TestAcceptedIsCountedFirstByAll(t *testing.T) {
+	g := newRig(t, testConfig(), &metricsSink{}, nil)
+	require.NoError(t, g.receiver.startTelemetry())
+	ledger := &g.receiver.ledger
+	ledger.counting.Lock()
+	delivered := make(chan struct{})
+	go func() {
+		ledger.delivered(signalMetrics, 1)
+		close(delivered)
+	}()
+	select {
+	case <-delivered:
+		t.Error("counted as delivered")
+	case <-time.After(20 * time.Millisecond):
+	}
+	ledger.counting.Unlock()
+	<-delivered
+	ledger.counters.Shutdown()
+}
