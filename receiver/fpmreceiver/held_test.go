@@ -405,3 +405,30 @@ func TestRefusedWithoutAMessage(t *testing.T) {
 		g.settled(21)
 	})
 }
+
+// A batch that is refused for good has a rank leave its series for another, and its publisher start anew after that: the old
+// series still ends once, and so does the new one.
+func TestRefusedChangeOfSeriesAndRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, metrics := held(t, time.Second)
+		scoped := func(counter int64, scope string) {
+			g.endpoint(0).Message(envelope(uint64(counter), busy("w", 0, counter).scoped(scope)), time.Now())
+			time.Sleep(time.Millisecond)
+		}
+		scoped(7, "a")
+		time.Sleep(time.Second)
+		metrics.tell(refuse(errEver))
+		scoped(8, "b")
+		g.endpoint(0).Connected()
+		scoped(0, "b")
+		time.Sleep(time.Second)
+		metrics.tell(nil)
+		time.Sleep(20 * time.Second)
+		g.shutdown()
+		g.settled(3)
+		wellFormed(t, metrics.points())
+		ended := ends(metrics.points())[int64(0)]
+		assert.Len(t, ended, fpm.Gauges)
+		assert.Equal(t, "a", ended[0].attributes["fpm.timing_scope"])
+	})
+}

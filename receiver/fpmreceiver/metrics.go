@@ -252,7 +252,7 @@ func (p *metricsPipe) forfeit() {
 		case !points.written:
 			p.settle(r)
 			continue
-		case points.next.held.newest != nil: // it came after what was refused
+		case points.next.held.newest != nil && points.next.follows(&points.committed): // it came after what was refused
 			points.next.links, points.next.valued = unsaid(points.committed.links, points.next.links), points.committed.valued
 			p.settle(r)
 			continue
@@ -267,6 +267,12 @@ func (p *metricsPipe) forfeit() {
 		p.setValued(r, points.committed.valued)
 	}
 	p.up.commit()
+}
+
+// follows tells whether no gauges that have a value at the consumer have to end
+// before those of s.
+func (s *seriesState) follows(committed *seriesState) bool {
+	return !committed.valued || committed.attributes == s.attributes && committed.links.Began == s.links.Began
 }
 
 // unsaid is what links the points after those that were refused: they start where the
