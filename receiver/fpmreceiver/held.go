@@ -72,7 +72,7 @@ func (p *metricsPipe) sayBefore(workers *workerSet, state *seriesState, m *messa
 }
 
 // release adds the points that were held for long enough: of ranks of this batch,
-// and of others that have a value at the consumer.
+// and of others that hold some.
 func (p *metricsPipe) release(workers *workerSet) {
 	if !p.holds() {
 		return

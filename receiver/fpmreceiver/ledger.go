@@ -29,7 +29,7 @@ import (
 type ledger struct {
 	counters *metadata.TelemetryBuilder
 	// uncounted are accepted messages that the counter gets when somebody looks, or
-	// when one is delivered or dropped: adding one costs as much as decoding it.
+	// when one is delivered or dropped: adding each costs a third of decoding it.
 	uncounted atomic.Int64
 	counting  sync.Mutex
 }
