@@ -23,8 +23,8 @@ type ConnConfig struct {
 	// how long a message may take from its first byte to its last. Positive.
 	StaleAfter time.Duration
 	Limits     Limits
-	// Poller wakes the reader of this connection together with those of others, which saves much of the cost of receiving;
-	// messages may be read some milliseconds later for it. nil: whenever bytes come.
+	// Poller serves this connection together with others, which saves much of the cost of receiving; messages may be read some
+	// milliseconds later for it. nil: whenever bytes come.
 	Poller *Poller
 }
 

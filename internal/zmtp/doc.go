@@ -10,10 +10,12 @@
 //	   guard         buffered reads; takes messages apart, answers and sends heartbeats
 //	     greeting, ready, framer   what a peer may send, byte by byte (pure)
 //	     liveness                  when to ask for a sign of life, when to give up (pure; time comes as an argument)
-//	   net.Conn      TCP with keep-alive, or a Unix socket; a polledConn where a Poller wakes the readers of many together
+//	   net.Conn      TCP with keep-alive, or a Unix socket; a polledConn where a Poller serves many together
 //
 // Every bound is the guard's: a frame is refused on its header, before anything of its size is allocated. One goroutine
-// serves a connection, woken by the runtime or a Poller; there is no timer and no deadline call for a single message.
+// serves a connection, woken by the runtime or a Poller; while it waits for a Subscriber's next message it lends the reading
+// to the Poller, which wakes nobody for a message that comes whole (lend.go). There is no timer and no deadline call for a
+// single message.
 //
 // Accepted peers: ZMTP 3.0 and later (a later version steps down to the 3.0 we announce), mechanism NULL. ZMTP 1.0 and 2.0
 // (libzmq before 4.0) are refused with the first byte that tells.

@@ -47,6 +47,8 @@ type guard struct {
 
 	head []byte // checked bytes of the handshake to pass on
 
+	handler messageHandler // of serve
+
 	frames [usualFrames][]byte // the list of a usual message
 	kept   [usualFrames][]byte // the memory of its frames
 

@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// polledConn is a connection whose reader is woken by a Poller. One goroutine reads and writes; Close may be called from
-// any, and then a Read under way returns.
+// polledConn is a connection whose reader is woken by a Poller, or lends the reading to it (lend.go). One goroutine reads and
+// writes; Close may be called from any, and then a Read under way returns.
 type polledConn struct {
 	net.Conn // closed already, and without the socket: it knows the addresses
 	poller   *Poller
@@ -29,9 +29,14 @@ type polledConn struct {
 	// drained says that the last read left nothing in the socket.
 	drained bool
 
+	// See lend:
+	turn   sync.Mutex
+	lender lender // nil when nothing is lent
+	left   []byte // was read already, and is for the next Read
+
 	// Of the poller, under its lock:
-	woken    int64 // the moment at which the reader was last woken
-	deferred bool  // to be woken by the next look
+	served   int64 // the moment at which it was last read, or its reader woken
+	deferred bool  // to be served by the next look
 
 	mu       sync.Mutex // held while fd is used, so that Close cannot free it meanwhile
 	fd       int
@@ -43,15 +48,6 @@ type polledConn struct {
 
 // fullSocketPause is how long a write waits for room. It is rare: nothing but heartbeats is written.
 const fullSocketPause = 5 * time.Millisecond
-
-// wake is for the poller.
-func (c *polledConn) wake(moment int64, ended bool) {
-	c.woken = moment
-	if ended {
-		c.ended.Store(true)
-	}
-	c.signal()
-}
 
 // expire is for the timer.
 func (c *polledConn) expire() {
@@ -72,6 +68,9 @@ func (c *polledConn) signal() {
 //
 // Invariant (TestDeadlineCountsWhereBytesCame): once the deadline has passed a Read fails, whatever lies in the socket.
 func (c *polledConn) Read(p []byte) (int, error) {
+	if len(c.left) > 0 {
+		return c.readLeft(p), nil
+	}
 	for {
 		if c.drained {
 			<-c.ready
@@ -93,6 +92,15 @@ func (c *polledConn) Read(p []byte) (int, error) {
 			return 0, c.failed("read", err)
 		}
 	}
+}
+
+// readLeft reads what the poller has read and was not handled.
+func (c *polledConn) readLeft(p []byte) int {
+	n := copy(p, c.left)
+	if c.left = c.left[n:]; len(c.left) == 0 {
+		c.left = nil
+	}
+	return n
 }
 
 // Write writes all of p. While there is no room for it it keeps asking.

@@ -10,32 +10,52 @@ import (
 	"time"
 )
 
-// Poller wakes the readers of many connections together, since being woken for a message costs several times what is done
-// with it. While messages come one by one a reader is woken at once, by the first of them; while they come in quick
-// succession (another within some milliseconds) the poller looks at all connections every so often. In between nobody is
-// woken by what arrives: the sockets lie in an epoll file of the poller's own and not in that of the runtime.
+// Poller serves many connections together, since waking somebody for a message costs several times what is done with it.
+// While messages come one by one each is served at once; while they come in quick succession (another within some
+// milliseconds) the poller looks at all connections every so often. In between nobody is woken by what arrives: the sockets
+// lie in an epoll file of the poller's own and not in that of the runtime.
+//
+// Whole messages it reads and handles itself, one connection after the other, for readers that have lent it the reading
+// (lend.go); all other readers it wakes. What is left over when that has taken several times as long as from look to look goes
+// to its readers too, which have the other processors.
 //
 // It serves TCP and Unix sockets on Linux. Other connections are read as they are, at once.
 //
-// Invariant (TestPollerLosesNoWakeUp): a reader that found its socket empty is woken by what comes after, mostly within two
-// moments.
+// Invariant (TestPollerLosesNoWakeUp): a reader that found its socket empty is woken by what comes after, or that is read for
+// it, mostly within two moments.
 type Poller struct {
 	rhythm rhythm // of run
 
 	mu        sync.Mutex
 	closed    bool
-	ready     *readiness // nil before the first connection
-	conns     map[int]*polledConn
+	ready     *readiness    // nil before the first connection
+	conns     []*polledConn // by file descriptor
 	done      chan struct{} // closed by run
 	arrivals  []arrival
-	deferred  []*polledConn // to be woken by the next look
+	deferred  []*polledConn // to be served by the next look
 	wereLater []*polledConn // the room of those before
+
+	// Of run:
+	due   []*polledConn // to be served now
+	room  []byte        // for what is read
+	loans []loan        // that lie in room
 }
+
+// The poller reads so many connections, or so many bytes, before it has what they brought handled: the code of either has to
+// come into the caches once then, and not for each message.
+const (
+	loansAtOnce = 48
+	roomBytes   = 4 * maxBufferBytes
+)
+
+// patience is how many times as long as between two looks the poller handles messages itself. Where all processors are busy
+// it is slow as well, and waking readers would make it worse.
+const patience = 5
 
 // NewPoller returns a poller that looks every so often; messages are read that much later at most, or twice that from a peer
 // that sends faster, and from others while all do. It has neither file nor goroutine before its first connection.
 func NewPoller(every time.Duration) *Poller {
-	return &Poller{rhythm: rhythm{every: every}, conns: map[int]*polledConn{}}
+	return &Poller{rhythm: rhythm{every: every}}
 }
 
 // Close frees what the poller holds. Its connections must be closed before; later ones are read as they are. Closing twice
@@ -86,6 +106,10 @@ func (p *Poller) attach(nc net.Conn) net.Conn {
 	// With its own file the connection leaves the runtime's poller.
 	nc.Close()
 	c := &polledConn{Conn: nc, poller: p, fd: fd, ready: make(chan struct{}, 1)}
+	c.turn.Lock() // for the reader
+	if more := fd + 1 - len(p.conns); more > 0 {
+		p.conns = append(p.conns, make([]*polledConn, more)...)
+	}
 	p.conns[fd] = c
 	return c
 }
@@ -97,7 +121,7 @@ func (p *Poller) open() bool {
 		if err != nil {
 			return false
 		}
-		p.ready, p.done = ready, make(chan struct{})
+		p.ready, p.done, p.room = ready, make(chan struct{}), make([]byte, roomBytes)
 		go p.run()
 	}
 	return true
@@ -107,7 +131,7 @@ func (p *Poller) open() bool {
 func (p *Poller) detach(c *polledConn) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.conns, c.fd)
+	p.conns[c.fd] = nil
 	if !p.closed {
 		p.ready.remove(c.fd)
 	}
@@ -118,11 +142,11 @@ func (p *Poller) run() {
 	for p.wait() {
 		now := time.Now()
 		quick := p.rhythm.quick(now)
-		p.look(now)
+		p.serve(now)
 		for quick || len(p.deferred) > 0 {
 			time.Sleep(p.rhythm.pause(time.Now()))
 			now = time.Now()
-			p.look(now)
+			p.serve(now)
 			quick = p.rhythm.quick(now)
 		}
 	}
@@ -138,7 +162,47 @@ func (p *Poller) wait() bool {
 	return !p.closed
 }
 
-// look wakes the readers of all connections to which something came, or defers it.
+// serve looks, and serves all connections that are due.
+func (p *Poller) serve(now time.Time) {
+	p.look(now)
+	room, late := p.room, now.Add(patience*p.rhythm.every)
+	for i, c := range p.due {
+		p.due[i] = nil
+		if !now.Before(late) {
+			c.signal()
+			continue
+		}
+		l, ok := c.borrow(room[:maxBufferBytes])
+		if !ok {
+			c.signal()
+		}
+		if len(l.b) == 0 {
+			continue
+		}
+		now = l.at
+		p.loans = append(p.loans, l)
+		if room = room[len(l.b):]; len(room) < maxBufferBytes || len(p.loans) == loansAtOnce {
+			p.settle()
+			room = p.room
+		}
+	}
+	p.due = p.due[:0]
+	p.settle()
+}
+
+// settle has all that was read handled.
+func (p *Poller) settle() {
+	for i := range p.loans {
+		l := &p.loans[i]
+		if !l.settle() {
+			l.conn.signal()
+		}
+		*l = loan{}
+	}
+	p.loans = p.loans[:0]
+}
+
+// look finds the connections to which something came: they are due, or deferred.
 func (p *Poller) look(now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -147,28 +211,34 @@ func (p *Poller) look(now time.Time) {
 		return
 	}
 	p.rhythm.look(now)
-	due := p.deferred
+	later := p.deferred
 	p.deferred = p.wereLater[:0]
 	p.arrivals = p.ready.appendArrivals(p.arrivals[:0], len(p.conns))
-	woken := len(due)
 	for _, a := range p.arrivals {
 		c := p.conns[a.fd]
 		switch {
 		case c == nil, c.deferred && !a.ended:
-		case !a.ended && p.rhythm.defers(c.woken):
+		case !a.ended && p.rhythm.defers(c.served):
 			c.deferred = true
 			p.deferred = append(p.deferred, c)
 		default:
-			woken++
-			c.wake(p.rhythm.moment, a.ended)
+			if a.ended {
+				c.ended.Store(true)
+			}
+			p.isDue(c)
 		}
 	}
-	for i, c := range due {
+	for i, c := range later {
 		// After the arrivals, which may be its own.
 		c.deferred = false
-		c.wake(p.rhythm.moment, false)
-		due[i] = nil
+		p.isDue(c)
+		later[i] = nil
 	}
-	p.wereLater = due
-	p.rhythm.looked(now, woken, len(p.deferred))
+	p.wereLater = later
+	p.rhythm.looked(now, len(p.due), len(p.deferred))
+}
+
+func (p *Poller) isDue(c *polledConn) {
+	c.served = p.rhythm.moment
+	p.due = append(p.due, c)
 }

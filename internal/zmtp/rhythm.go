@@ -9,9 +9,9 @@ import "time"
 const skippedMoments = 16
 
 // rhythm says when a Poller looks at its connections while messages come in quick succession: at moments that lie every
-// apart, counted from 1970, so that all pollers of the process have them in common. Who sends faster than that is woken at
-// even moments only: each read costs the kernel an answer to the peer, and serves several messages then. Where one reader
-// or none is left to wake at odd moments, most of them are left out.
+// apart, counted from 1970, so that all pollers of the process have them in common. Who sends faster than that is read at
+// even moments only: each read costs the kernel an answer to the peer, and serves several messages then. Where one
+// connection or none is left to read at odd moments, most of them are left out.
 type rhythm struct {
 	every  time.Duration
 	moment int64     // of the last look
@@ -22,16 +22,16 @@ type rhythm struct {
 // look begins a look.
 func (r *rhythm) look(now time.Time) { r.moment = now.UnixNano() / int64(r.every) }
 
-// defers tells whether something that came to a connection can lie until the next moment. woken is the moment at which its
-// reader was last woken.
-func (r *rhythm) defers(woken int64) bool { return r.odd(r.moment) && woken == r.moment-1 }
+// defers tells whether something that came to a connection can lie until the next moment. served is the moment at which it
+// was last read.
+func (r *rhythm) defers(served int64) bool { return r.odd(r.moment) && served == r.moment-1 }
 
-// looked ends a look that began at now: readers were woken, others deferred.
-func (r *rhythm) looked(now time.Time, woken, deferred int) {
-	if woken+deferred > 0 {
+// looked ends a look that began at now: so many connections are due, others deferred.
+func (r *rhythm) looked(now time.Time, due, deferred int) {
+	if due+deferred > 0 {
 		r.came = now
 	}
-	if r.odd(r.moment) && woken <= 1 {
+	if r.odd(r.moment) && due <= 1 {
 		r.skip = skippedMoments
 	}
 }

@@ -24,8 +24,9 @@ type SubscriberConfig struct {
 	Poller         *Poller // see ConnConfig; here nil is none
 }
 
-// Handler is told what happens to a subscription. All calls come from the goroutine in Subscriber.Run, which reads nothing
-// while a call lasts: they must not block. After Run's context is done no call begins.
+// Handler is told what happens to a subscription. Calls come one after the other, from the goroutine in Subscriber.Run or, for a
+// Message, from that of the Poller, of whose connections none is read while a call lasts: they must not block. After Run's
+// context is done no call begins, and none lasts when Run has returned.
 type Handler interface {
 	// Connected says that the handshake succeeded and the subscription was sent.
 	Connected()
@@ -65,7 +66,7 @@ func (s *Subscriber) Run(ctx context.Context) {
 	}
 }
 
-// connection makes one attempt and returns why it ended; heard is called for every message.
+// connection makes one attempt and returns why it ended; heard is called when a message has come.
 func (s *Subscriber) connection(ctx context.Context, heard func()) error {
 	conn, err := s.connect(ctx)
 	if err != nil {
@@ -98,24 +99,35 @@ func (s *Subscriber) connect(ctx context.Context) (*Conn, error) {
 	return conn, nil
 }
 
-// receive hands messages over until an error. It waits in a frame of its own: what a quiet connection keeps of its stack is
-// small then, and with it the stack.
+// receive hands messages over until an error.
 func (s *Subscriber) receive(ctx context.Context, conn *Conn, heard func()) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	s.handler.Connected()
-	for {
-		frames, at, err := conn.Recv()
-		if err != nil {
-			return err
-		}
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		heard()
-		s.handler.Message(frames, at)
+	if err := conn.serve(&subscription{ctx: ctx, handler: s.handler, heard: heard}); err != nil {
+		return err
 	}
+	return ctx.Err()
+}
+
+// subscription is a connection's messageHandler.
+type subscription struct {
+	ctx     context.Context
+	handler Handler
+	heard   func() // nil once it was called
+}
+
+func (s *subscription) message(frames [][]byte, at time.Time) bool {
+	if s.ctx.Err() != nil {
+		return false
+	}
+	if s.heard != nil {
+		s.heard()
+		s.heard = nil
+	}
+	s.handler.Message(frames, at)
+	return true
 }
 
 // newBackOff returns waits that double from about initial; jitter spreads each by half to both sides, and the longest still is

@@ -9,7 +9,7 @@
 //	(one an endpoint)                                       └▶ queue ─▶ logs pipe    ─▶ next consumer
 //	watch: endpoint states, component status, idle ranks
 //
-// An endpoint's goroutine never waits for a pipeline: the queue between them is
+// Receiving never waits for a pipeline: the queue between them is
 // bounded and drops its oldest message. Each pipe builds its batch anew for
 // every attempt, and remembers what linked the points only when the batch was
 // delivered. Everything read is counted once at its end; see ledger.go.
