@@ -23,14 +23,15 @@ type endpoint struct {
 	receiver *fpmReceiver
 	engine   *engine
 	address  address
-	decoder  *fpm.Decoder // the subscription's goroutine's
+	decoder  fpm.Decoder // the subscription's
 
 	connects atomic.Int64
 
 	mu        sync.Mutex
 	liveness  liveness
 	ranks     map[rankKey]*rank
-	unreached bool // said once that nobody answers
+	latest    *rank // that was heard, nearly always the only one; nil when there is none
+	unreached bool  // said once that nobody answers
 }
 
 var _ zmtp.Handler = (*endpoint)(nil)
@@ -40,7 +41,7 @@ func newEndpoint(receiver *fpmReceiver, engine *engine, address address) *endpoi
 		receiver: receiver,
 		engine:   engine,
 		address:  address,
-		decoder:  fpm.NewDecoder(receiver.config.AcceptUnversioned),
+		decoder:  *fpm.NewDecoder(receiver.config.AcceptUnversioned),
 		liveness: liveness{staleAfter: receiver.config.StaleAfter},
 		ranks:    make(map[rankKey]*rank),
 	}
@@ -150,7 +151,10 @@ func (e *endpoint) admit(record *fpm.Record, sequence int64, at time.Time) (m *m
 func (e *endpoint) rank(key rankKey, at time.Time) *rank {
 	now := e.receiver.since(at)
 	heardUntil := now + int64(e.receiver.config.StaleAfter)
-	r := e.ranks[key]
+	r := e.latest
+	if r == nil || r.key != key {
+		r = e.ranks[key]
+	}
 	switch {
 	case r == nil:
 		if e.receiver.ranks.Add(1) > int64(e.receiver.config.MaxRanks) {
@@ -158,8 +162,9 @@ func (e *endpoint) rank(key rankKey, at time.Time) *rank {
 			return nil
 		}
 		r = &rank{key: key, endpoint: e, continuity: newContinuity()}
-		e.ranks[key] = r
+		e.ranks[key], e.latest = r, r
 	case r.settled(now):
+		e.latest = r
 		r.heardUntil.Store(heardUntil)
 		return r
 	}
@@ -196,6 +201,9 @@ func (e *endpoint) evict(now time.Time, ttl time.Duration) {
 	for key, r := range e.ranks {
 		if r.idle(now, ttl) && r.ended() {
 			delete(e.ranks, key)
+			if e.latest == r {
+				e.latest = nil
+			}
 			e.receiver.ranks.Add(-1)
 			e.receiver.identities.release(r)
 		}
