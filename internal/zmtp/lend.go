@@ -26,14 +26,13 @@ type lender interface {
 // lend waits until there is something that only the reader does: bytes that it does not handle as a lender, the end, an error,
 // a deadline that has passed. The next Read tells which.
 func (c *polledConn) lend(l lender) {
-	if !c.drained || len(c.left) > 0 {
+	if !c.drained {
 		return
 	}
 	c.lender = l
 	c.turn.Unlock()
 	<-c.ready
 	c.turn.Lock()
-	c.lender = nil
 	c.drained = false // the signal may have been for bytes that came since
 }
 
@@ -52,7 +51,7 @@ func (c *polledConn) borrow(room []byte) (l loan, ok bool) {
 	if !c.turn.TryLock() {
 		return l, false // the reader is at work, or about to look for more
 	}
-	if c.lender != nil && !c.late.Load() && len(c.left) == 0 {
+	if !c.late.Load() && len(c.left) == 0 {
 		n, err := c.use(readSocket, room)
 		if n > 0 {
 			return loan{conn: c, b: room[:n], at: time.Now(), full: n == len(room) || c.ended.Load()}, true

@@ -45,8 +45,8 @@ func lent(t *testing.T, ours *polledConn, peer net.Conn, l lender) (over chan st
 		if !ours.turn.TryLock() {
 			return false
 		}
-		defer ours.turn.Unlock()
-		return ours.lender != nil
+		ours.turn.Unlock()
+		return true
 	}, 10*time.Second, every/4)
 	return over
 }
@@ -87,7 +87,6 @@ func TestWhatIsLeftIsTheReaders(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, "abc", wait(t, "bytes", l.taken, 10*time.Second))
 	wait(t, "end of the loan", over, 10*time.Second)
-	ours.lend(l) // returns at once
 	_, err = peer.Write([]byte("ghi"))
 	require.NoError(t, err)
 	one := make([]byte, 1)
@@ -97,6 +96,27 @@ func TestWhatIsLeftIsTheReaders(t *testing.T) {
 		require.Equal(t, string(want), string(one))
 	}
 	require.Nil(t, ours.left, "its memory is free")
+}
+
+// Nobody tells of bytes that a read has left in the socket.
+func TestOnlyAnEmptySocketIsLent(t *testing.T) {
+	ours, peer := polledPair(t, "tcp")
+	waitDrained(t, ours, peer)
+	_, err := peer.Write([]byte("abcdef"))
+	require.NoError(t, err)
+	requireRead(t, ours, "abc")
+	time.Sleep(5 * every) // the poller has told all it knows
+	select {
+	case <-ours.ready:
+	default:
+	}
+	over := make(chan struct{})
+	go func() {
+		defer close(over)
+		ours.lend(&fake{taken: make(chan string, 1), takes: 100})
+	}()
+	wait(t, "end of the loan", over, 10*time.Second)
+	requireRead(t, ours, "def")
 }
 
 // More than one read brings, the end, a deadline: the reader sees to it.

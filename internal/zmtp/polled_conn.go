@@ -31,7 +31,7 @@ type polledConn struct {
 
 	// See lend:
 	turn   sync.Mutex
-	lender lender // nil when nothing is lent
+	lender lender // who lent, or last did
 	left   []byte // was read already, and is for the next Read
 
 	// Of the poller, under its lock:

@@ -83,6 +83,26 @@ func TestHandleMarksTheMessage(t *testing.T) {
 	require.False(t, c.guard.live.awaiting, "a byte has come")
 }
 
+// scribbler appends to the frames, which are its own while it has them.
+type scribbler struct{ collector }
+
+func (s *scribbler) message(frames [][]byte, at time.Time) bool {
+	s.collector.message(frames, at)
+	for _, f := range frames {
+		_ = append(f, "scribble"...)
+	}
+	return true
+}
+
+func TestWhoAppendsToAFrameHarmsNoOther(t *testing.T) {
+	c, _ := scriptedGuard(t, nil, testLimits)
+	got := &scribbler{collector{wants: -1}}
+	c.guard.handler = got
+	c.guard.handle(bytes.Repeat(message([]byte("first"), []byte("second")), 2), time.Now())
+	require.Len(t, got.messages, 2)
+	require.Equal(t, got.messages[0], got.messages[1])
+}
+
 func TestHandleDoesNotAllocate(t *testing.T) {
 	c, _ := scriptedGuard(t, nil, testLimits)
 	c.guard.handler = &counter{}
