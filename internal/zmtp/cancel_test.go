@@ -146,3 +146,16 @@ func TestCancelInRealHandshakeAndRead(t *testing.T) {
 		})
 	}
 }
+
+// What came before the end, and was not handed over, is not handed over after it.
+func TestNoCallBeginsAfterTheEnd(t *testing.T) {
+	c, _ := scriptedGuard(t, join(message([]byte("a")), message([]byte("b"))), testLimits)
+	ctx, cancel := context.WithCancel(t.Context())
+	e := newEvents()
+	s := &subscription{ctx: ctx, handler: e}
+	require.True(t, s.message([][]byte{[]byte("before")}, time.Now()))
+	cancel()
+	require.NoError(t, c.serve(s), "it ends without an error")
+	require.Zero(t, c.guard.handle(message([]byte("c")), time.Now()), "nothing is taken for it")
+	require.Len(t, e.messages, 1)
+}
