@@ -156,6 +156,6 @@ func TestNoCallBeginsAfterTheEnd(t *testing.T) {
 	require.True(t, s.message([][]byte{[]byte("before")}, time.Now()))
 	cancel()
 	require.NoError(t, c.serve(s), "it ends without an error")
-	require.Zero(t, c.guard.handle(message([]byte("c")), time.Now()), "nothing is taken for it")
+	require.Zero(t, c.guard.handle(message([]byte("c")), time.Now(), new(frameList)), "nothing is taken for it")
 	require.Len(t, e.messages, 1)
 }

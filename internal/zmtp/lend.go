@@ -18,9 +18,9 @@ import (
 
 // lender is a reader, as the poller sees it.
 type lender interface {
-	// handle takes bytes that came at a time, whole messages at their start, and returns how many it took. It does not keep
-	// b. The rest the reader gets itself, as if it came then.
-	handle(b []byte, at time.Time) (taken int)
+	// handle takes bytes that came at a time, whole messages at their start, and returns how many it took. It keeps neither
+	// b nor the list, which is for frames. The rest the reader gets itself, as if it came then.
+	handle(b []byte, at time.Time, list *frameList) (taken int)
 }
 
 // lend waits until there is something that only the reader does: bytes that it does not handle as a lender, the end, an error,
@@ -63,10 +63,10 @@ func (c *polledConn) borrow(room []byte) (l loan, ok bool) {
 }
 
 // settle has what was read handled, and is false when the reader has to be woken for more.
-func (l *loan) settle() bool {
+func (l *loan) settle(list *frameList) bool {
 	c := l.conn
 	defer c.turn.Unlock()
-	taken := c.lender.handle(l.b, l.at)
+	taken := c.lender.handle(l.b, l.at, list)
 	c.left = append(c.left, l.b[taken:]...)
 	return taken == len(l.b) && !l.full
 }

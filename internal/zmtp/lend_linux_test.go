@@ -26,7 +26,7 @@ type fake struct {
 	takes int
 }
 
-func (f *fake) handle(b []byte, _ time.Time) int {
+func (f *fake) handle(b []byte, _ time.Time, _ *frameList) int {
 	n := min(f.takes, len(b))
 	f.taken <- string(b[:n])
 	return n

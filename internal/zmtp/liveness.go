@@ -25,13 +25,13 @@ const (
 // Invariant (TestDeadlineIsNeverLate): whatever comes in between, the deadline last returned is at most lastLook later than
 // the moment at which something is due. So a message needs no deadline call of its own.
 type liveness struct {
-	staleAfter time.Duration
-
 	lastMessage  time.Time // when the handshake ended or the last whole message came
-	lastPing     time.Time // zero before the first
-	awaiting     bool      // no byte has come since lastPing
 	messageStart time.Time // when the first byte of the message under way came; zero between messages
+	awaiting     bool      // no byte has come since lastPing
 	looking      bool      // in the last look
+
+	lastPing   time.Time // zero before the first
+	staleAfter time.Duration
 }
 
 // start begins the life of a connection at the end of its handshake and returns the first deadline.

@@ -8,6 +8,9 @@ import "slices"
 // usualFrames is how many frames a message of an engine has.
 const usualFrames = 3
 
+// frameList has room for the frames of a usual message.
+type frameList [usualFrames][]byte
+
 // keptFrameBytes is the largest frame whose memory serves the next message too. It is small, since a peer that has sent one
 // such message may be silent from then on.
 const keptFrameBytes = 2 << 10

@@ -39,6 +39,7 @@ type Poller struct {
 	due   []*polledConn // to be served now
 	room  []byte        // for what is read
 	loans []loan        // that lie in room
+	list  frameList     // of each message in turn
 }
 
 // The poller reads so many connections, or so many bytes, before it has what they brought handled: the code of either has to
@@ -194,7 +195,7 @@ func (p *Poller) serve(now time.Time) {
 func (p *Poller) settle() {
 	for i := range p.loans {
 		l := &p.loans[i]
-		if !l.settle() {
+		if !l.settle(&p.list) {
 			l.conn.signal()
 		}
 		*l = loan{}

@@ -39,10 +39,10 @@ func (g *guard) betweenMessages() bool { return g.r == g.w && !g.framer.more }
 // usual, at a command, and at what is wrong: message deals with these.
 //
 // Invariant (TestLentMessagesAreThoseOfRecv): all that comes of b is the same as if Recv had got all of it.
-func (g *guard) handle(b []byte, at time.Time) (taken int) {
+func (g *guard) handle(b []byte, at time.Time, list *frameList) (taken int) {
 	g.live.heard()
 	for taken < len(b) {
-		frames, size, after := g.usual(b[taken:])
+		frames, size, after := g.usual(b[taken:], list)
 		if size == 0 || !g.handler.message(frames, at) {
 			break
 		}
@@ -55,9 +55,9 @@ func (g *guard) handle(b []byte, at time.Time) (taken int) {
 
 // usual takes the message at the start of b apart, without copying it, and returns its length and what the framer is after
 // it. The length is 0 when it is not whole, or not usual.
-func (g *guard) usual(b []byte) (frames [][]byte, size int, after framer) {
+func (g *guard) usual(b []byte, list *frameList) (frames [][]byte, size int, after framer) {
 	after = g.framer
-	frames = g.frames[:0]
+	frames = list[:0]
 	for len(frames) < usualFrames {
 		h, ok, err := after.next(b[size:])
 		if err != nil || !ok || h.command || h.size > int64(len(b)-size-h.headerLen) {

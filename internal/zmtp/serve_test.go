@@ -67,7 +67,7 @@ func TestHandleTakesWholeUsualMessages(t *testing.T) {
 			c, _ := scriptedGuard(t, nil, limits)
 			got := &collector{wants: tt.wants}
 			c.guard.handler = got
-			require.Equal(t, tt.taken, c.guard.handle(tt.b, time.Now()))
+			require.Equal(t, tt.taken, c.guard.handle(tt.b, time.Now(), new(frameList)))
 			require.Len(t, got.messages, tt.messages)
 		})
 	}
@@ -78,7 +78,7 @@ func TestHandleMarksTheMessage(t *testing.T) {
 	c.guard.handler = &collector{wants: 9}
 	at := time.Now().Add(time.Hour)
 	c.guard.live.awaiting = true
-	c.guard.handle(message([]byte("m")), at)
+	c.guard.handle(message([]byte("m")), at, new(frameList))
 	require.Equal(t, at, c.guard.live.lastMessage)
 	require.False(t, c.guard.live.awaiting, "a byte has come")
 }
@@ -98,7 +98,7 @@ func TestWhoAppendsToAFrameHarmsNoOther(t *testing.T) {
 	c, _ := scriptedGuard(t, nil, testLimits)
 	got := &scribbler{collector{wants: -1}}
 	c.guard.handler = got
-	c.guard.handle(bytes.Repeat(message([]byte("first"), []byte("second")), 2), time.Now())
+	c.guard.handle(bytes.Repeat(message([]byte("first"), []byte("second")), 2), time.Now(), new(frameList))
 	require.Len(t, got.messages, 2)
 	require.Equal(t, got.messages[0], got.messages[1])
 }
@@ -107,7 +107,8 @@ func TestHandleDoesNotAllocate(t *testing.T) {
 	c, _ := scriptedGuard(t, nil, testLimits)
 	c.guard.handler = &counter{}
 	b := bytes.Repeat(message(nil, []byte("12345678"), repeat(435)), 10)
-	require.Zero(t, testing.AllocsPerRun(100, func() { c.guard.handle(b, time.Time{}) }))
+	list := new(frameList)
+	require.Zero(t, testing.AllocsPerRun(100, func() { c.guard.handle(b, time.Time{}, list) }))
 }
 
 type counter struct{ messages int }
@@ -151,7 +152,7 @@ func lentMessagesAreThoseOfRecv(t *testing.T, b []byte, piece int) {
 	c.guard.handler = got
 	for {
 		if c.guard.betweenMessages() {
-			peer.b = peer.b[c.guard.handle(peer.b[:min(piece, len(peer.b))], time.Now()):]
+			peer.b = peer.b[c.guard.handle(peer.b[:min(piece, len(peer.b))], time.Now(), new(frameList)):]
 		}
 		frames, _, err := c.Recv()
 		if err != nil {

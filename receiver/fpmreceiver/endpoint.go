@@ -21,17 +21,17 @@ import (
 // methods do not block.
 type endpoint struct {
 	receiver *fpmReceiver
-	engine   *engine
-	address  address
 	decoder  fpm.Decoder // the subscription's
 
-	connects atomic.Int64
-
 	mu        sync.Mutex
+	latest    *rank // that was heard, nearly always the only one; nil when there is none
 	liveness  liveness
 	ranks     map[rankKey]*rank
-	latest    *rank // that was heard, nearly always the only one; nil when there is none
-	unreached bool  // said once that nobody answers
+	unreached bool // said once that nobody answers
+
+	engine   *engine
+	address  address
+	connects atomic.Int64
 }
 
 var _ zmtp.Handler = (*endpoint)(nil)

@@ -31,15 +31,15 @@ const redialGrace = time.Second
 // liveness is the state machine of one endpoint. Times come in as arguments
 // and are compared on the monotonic clock.
 type liveness struct {
-	staleAfter time.Duration
-
-	connected bool
 	// heard is when the latest message came; zero before the first one of this
 	// connection, or of a state that was carried over.
-	heard time.Time
+	heard     time.Time
+	connected bool
 	// parted is when the connection ended, before is the state it had then.
 	parted time.Time
 	before state
+
+	staleAfter time.Duration
 }
 
 func (l *liveness) at(now time.Time) state {
