@@ -60,14 +60,23 @@ func (r *readiness) openFirst() error {
 	}
 	r.first = os.NewFile(uintptr(first), "epoll")
 	if r.raw, err = r.first.SyscallConn(); err == nil {
-		_, waits := arrived(r.sockets, r.events)       // fails where a sandbox does not know this call
-		polled := r.first.SetReadDeadline(time.Time{}) // fails where the runtime does not poll it
-		err = errors.Join(waits, polled)
+		// The calls fail where a kernel or a sandbox does not know them, the deadline where the runtime does not poll the file.
+		_, waits := arrived(r.sockets, r.events)
+		polled := r.first.SetReadDeadline(time.Time{})
+		err = errors.Join(waits, polled, receives(r.sockets))
 	}
 	if err != nil {
 		r.first.Close()
 	}
 	return err
+}
+
+// receives tells whether readSocket can be used, of a file that is no socket.
+func receives(file int) error {
+	if _, err := readSocket(file, nil); !errors.Is(err, unix.ENOTSOCK) {
+		return os.NewSyscallError("recvfrom", err)
+	}
+	return nil
 }
 
 // close frees the files. Nobody waits any more.

@@ -35,13 +35,17 @@ func (c *Conn) serve(h messageHandler) error {
 // betweenMessages tells whether nothing of the next message has come.
 func (g *guard) betweenMessages() bool { return g.r == g.w && !g.framer.more }
 
+// messagesAtOnce is how many messages of one connection are handled before others have their turn. A read may bring tens of
+// thousands of empty ones.
+const messagesAtOnce = 256
+
 // handle implements lender for a guard between messages. It stops at a message that is not whole or has more frames than
-// usual, at a command, and at what is wrong: message deals with these.
+// usual, at a command, at what is wrong, and after messagesAtOnce: message deals with the rest.
 //
 // Invariant (TestLentMessagesAreThoseOfRecv): all that comes of b is the same as if Recv had got all of it.
 func (g *guard) handle(b []byte, at time.Time, list *frameList) (taken int) {
 	g.live.heard()
-	for taken < len(b) {
+	for n := 0; taken < len(b) && n < messagesAtOnce; n++ {
 		frames, size, after := g.usual(b[taken:], list)
 		if size == 0 || !g.handler.message(frames, at) {
 			break

@@ -61,6 +61,7 @@ func TestHandleTakesWholeUsualMessages(t *testing.T) {
 		{"over the limit", join(short, message(repeat(999), []byte("xx")), short), 9, 1, len(short)},
 		{"at the limit, twice", bytes.Repeat(message(repeat(999), []byte("x")), 2), 9, 2, 2 * len(message(repeat(999), []byte("x")))},
 		{"a size over all", join(short, longHeader(0, 1<<63)), 9, 1, len(short)},
+		{"more than at once", bytes.Repeat(message(nil), messagesAtOnce+1), 9999, messagesAtOnce, 2 * messagesAtOnce},
 		{"more than are wanted", join(short, short, short), 2, 2, 2 * len(short)},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
