@@ -17,7 +17,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-	"golang.org/x/sys/unix"
 )
 
 // fake is a lender that takes so many bytes of what comes.
@@ -200,18 +199,7 @@ func TestLentReadingAndUrgentBytes(t *testing.T) {
 	ours, peer := polledPair(t, "tcp")
 	l := &fake{taken: make(chan string, 9), takes: 100}
 	over := lent(t, ours, peer, l)
-	raw, err := peer.(*net.TCPConn).SyscallConn()
-	require.NoError(t, err)
-	ours.poller.mu.Lock()
-	for _, part := range []struct {
-		bytes string
-		flags int
-	}{{"abc", 0}, {"!", unix.MSG_OOB}, {"def", 0}} {
-		require.NoError(t, raw.Control(func(fd uintptr) { err = unix.Send(int(fd), []byte(part.bytes), part.flags) }))
-		require.NoError(t, err)
-	}
-	time.Sleep(5 * every)
-	ours.poller.mu.Unlock()
+	sendAroundUrgent(t, ours, peer)
 	require.Equal(t, "abc", wait(t, "bytes", l.taken, 10*time.Second))
 	wait(t, "end of the loan", over, 10*time.Second)
 	requireRead(t, ours, "def")

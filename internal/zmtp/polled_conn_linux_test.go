@@ -120,6 +120,13 @@ func TestPolledPeerThatStalls(t *testing.T) {
 func TestPollerAndUrgentBytes(t *testing.T) {
 	ours, peer := polledPair(t, "tcp")
 	waitDrained(t, ours, peer)
+	sendAroundUrgent(t, ours, peer)
+	requireRead(t, ours, "abcdef")
+}
+
+// sendAroundUrgent has the peer send abc, an urgent byte and def before the poller looks.
+func sendAroundUrgent(t *testing.T, ours *polledConn, peer net.Conn) {
+	t.Helper()
 	raw, err := peer.(*net.TCPConn).SyscallConn()
 	require.NoError(t, err)
 	ours.poller.mu.Lock()
@@ -132,7 +139,6 @@ func TestPollerAndUrgentBytes(t *testing.T) {
 	}
 	time.Sleep(5 * every)
 	ours.poller.mu.Unlock()
-	requireRead(t, ours, "abcdef")
 }
 
 func TestPolledReadDeadline(t *testing.T) {
