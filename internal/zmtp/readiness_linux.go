@@ -132,7 +132,7 @@ func (r *readiness) watch(events uint32) (err error) {
 // interrupt ends all waits from now on.
 func (r *readiness) interrupt() { _ = r.first.SetReadDeadline(time.Unix(1, 0)) }
 
-// appendArrivals appends what came since it was last called to one of so many sockets.
+// appendArrivals appends what came since it was last called to one of at most so many sockets.
 func (r *readiness) appendArrivals(to []arrival, sockets int) []arrival {
 	for room := sockets + len(r.events); ; {
 		n, err := arrived(r.sockets, r.events)
