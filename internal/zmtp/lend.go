@@ -51,8 +51,8 @@ func (c *polledConn) borrow(room []byte) (l loan, ok bool) {
 	if !c.turn.TryLock() {
 		return l, false // the reader is at work, or about to look for more
 	}
-	if !c.late.Load() && len(c.left) == 0 {
-		n, err := c.use(readSocket, room)
+	if len(c.left) == 0 {
+		n, err := c.receive(room)
 		if n > 0 {
 			return loan{conn: c, b: room[:n], at: time.Now(), full: n == len(room) || c.ended.Load()}, true
 		}

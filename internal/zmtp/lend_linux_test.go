@@ -182,7 +182,11 @@ func TestNothingIsBorrowedAfterTheDeadline(t *testing.T) {
 	over := lent(t, ours, peer, &fake{taken: make(chan string, 1), takes: 100})
 	ours.turn.Lock()
 	require.NoError(t, ours.SetReadDeadline(time.Now().Add(-time.Second)))
-	require.Eventually(t, ours.late.Load, 10*time.Second, time.Millisecond)
+	require.Eventually(t, func() bool {
+		ours.mu.Lock()
+		defer ours.mu.Unlock()
+		return ours.late
+	}, 10*time.Second, time.Millisecond)
 	_, err := peer.Write([]byte("m"))
 	require.NoError(t, err)
 	ours.turn.Unlock()

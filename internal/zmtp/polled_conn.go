@@ -22,8 +22,6 @@ type polledConn struct {
 
 	// ready says that there may be something to read, or that the deadline has passed.
 	ready chan struct{}
-	// late says that the timer of the deadline has run out; ready may have been used up by bytes.
-	late atomic.Bool
 	// ended says that a read which brings little may leave something behind, be it the end, of which the poller has told.
 	ended atomic.Bool
 	// drained says that the last read left nothing in the socket.
@@ -43,15 +41,18 @@ type polledConn struct {
 	closed   bool
 	deadline time.Time   // for reads; zero is none
 	expiry   *time.Timer // of the deadline; nil before the first
+	late     bool        // expiry has run out; ready may have been used up by bytes
 	writeBy  time.Time   // deadline for writes; zero is none
 }
 
 // fullSocketPause is how long a write waits for room. It is rare: nothing but heartbeats is written.
 const fullSocketPause = 5 * time.Millisecond
 
-// expire is for the timer.
+// expire is for the timer. Who takes the signal before this one, so that this one is none, sees late when it reads.
 func (c *polledConn) expire() {
-	c.late.Store(true)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.late = true
 	c.signal()
 }
 
@@ -76,10 +77,7 @@ func (c *polledConn) Read(p []byte) (int, error) {
 			<-c.ready
 			c.drained = false
 		}
-		if c.late.Load() && c.expired() {
-			return 0, c.failed("read", os.ErrDeadlineExceeded)
-		}
-		n, err := c.use(readSocket, p)
+		n, err := c.receive(p)
 		switch {
 		case n > 0:
 			c.drained = n < len(p) && !c.ended.Load()
@@ -122,6 +120,19 @@ func (c *polledConn) Write(p []byte) (written int, err error) {
 	return written, nil
 }
 
+// receive reads what lies in the socket, unless the deadline has passed.
+func (c *polledConn) receive(p []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch {
+	case c.closed:
+		return 0, net.ErrClosed
+	case c.late && !c.deadline.IsZero() && !time.Now().Before(c.deadline):
+		return 0, os.ErrDeadlineExceeded
+	}
+	return readSocket(c.fd, p)
+}
+
 // use calls a function with the socket as long as it is open.
 func (c *polledConn) use(f func(fd int, p []byte) (int, error), p []byte) (int, error) {
 	c.mu.Lock()
@@ -130,12 +141,6 @@ func (c *polledConn) use(f func(fd int, p []byte) (int, error), p []byte) (int, 
 		return 0, net.ErrClosed
 	}
 	return f(c.fd, p)
-}
-
-func (c *polledConn) expired() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return !c.deadline.IsZero() && !time.Now().Before(c.deadline)
 }
 
 // SetDeadline sets both deadlines.
@@ -152,7 +157,7 @@ func (c *polledConn) SetReadDeadline(t time.Time) error {
 		return c.failed("set", net.ErrClosed)
 	}
 	c.deadline = t
-	c.late.Store(false)
+	c.late = false
 	switch {
 	case t.IsZero():
 		if c.expiry != nil {
