@@ -39,9 +39,9 @@ type polledConn struct {
 	mu       sync.Mutex // held while fd is used, so that Close cannot free it meanwhile
 	fd       int
 	closed   bool
+	late     bool        // expiry has run out; ready may have been used up by bytes
 	deadline time.Time   // for reads; zero is none
 	expiry   *time.Timer // of the deadline; nil before the first
-	late     bool        // expiry has run out; ready may have been used up by bytes
 	writeBy  time.Time   // deadline for writes; zero is none
 }
 
