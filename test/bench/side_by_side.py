@@ -28,13 +28,9 @@ TICK = os.sysconf("SC_CLK_TCK")
 
 COLLECTOR = """
 receivers:
-  fpm:   # as in config/prometheus-scrape.yaml
-    endpoint: "127.0.0.1:{port}"
-    dp_size: {ranks}
-    gauge_interval: 1s
-    batch: {{{batch}}}
+  fpm: {{endpoint: "127.0.0.1:{port}", dp_size: {ranks}, {fpm}}}
 processors:
-  gauge_dedup:
+  gauge_dedup: {{{gauge_dedup}}}
 exporters:
   prometheus: {{endpoint: "127.0.0.1:{page}"}}
   fpm_trace: {{path: "{folder}/trace", mode: full, max_segments: 1000}}
@@ -42,6 +38,7 @@ service:
   telemetry: {{metrics: {{readers: [{{pull: {{exporter: {{prometheus: {{host: 127.0.0.1, port: {telemetry}}}}}}}}}]}}}}
   pipelines:
 """
+FPM = "gauge_interval: 1s"  # as in config/prometheus-scrape.yaml
 PIPELINES = {
     "traces": "    logs: {receivers: [fpm], exporters: [fpm_trace]}\n",
     "metrics": "    metrics: {receivers: [fpm], processors: [gauge_dedup], exporters: [prometheus]}\n",
@@ -128,7 +125,9 @@ def consumers(load: Load, args: argparse.Namespace, folder: str) -> dict[str, tu
     for name in args.only or PIPELINES:
         config = Path(folder, f"{name}-{load.ranks}.yaml")
         config.write_text(
-            COLLECTOR.format(port=args.port, ranks=load.ranks, batch=args.batch, page=page, telemetry=page + 1, folder=folder)
+            COLLECTOR.format(
+                port=args.port, ranks=load.ranks, page=page, telemetry=page + 1, folder=folder, fpm=args.fpm, gauge_dedup=args.gauge_dedup
+            )
             + PIPELINES[name]
         )
         found[f"otelcol-fpm: {name}"] = [args.binary, "--config", str(config)], page + 1
@@ -158,7 +157,8 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=14, help="each consumer, with each load, in each round")
     parser.add_argument("--warm-up", type=float, default=4)
-    parser.add_argument("--batch", default="", help='of the receiver, like "timeout: 1s, max_messages: 4096"')
+    parser.add_argument("--fpm", default=FPM, metavar="KEY: VALUE", help="settings of the receiver (%(default)s)")
+    parser.add_argument("--gauge-dedup", default="", metavar="KEY: VALUE", help='settings of the processor, like "resolution: 1s"')
     parser.add_argument("--only", nargs="*", choices=list(PIPELINES), help="without the Python consumer, these pipelines")
     parser.add_argument("--binary", default=str(ROOT / "bin" / "otelcol-fpm"))
     args = parser.parse_args()

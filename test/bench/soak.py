@@ -19,7 +19,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from side_by_side import COLLECTOR, HERE, PIPELINES, ROOT, counter, cpu_seconds, telemetry
+from side_by_side import COLLECTOR, FPM, HERE, PIPELINES, ROOT, counter, cpu_seconds, telemetry
 
 EXTENSIONS = """
 extensions:
@@ -112,7 +112,7 @@ def main() -> None:
         folder = Path(name)
         port = args.port - 100
         text = (EXTENSIONS.format(port=port + 2)
-                + COLLECTOR.format(port=args.port, ranks=args.ranks, batch="", page=port, telemetry=port + 1, folder=folder)
+                + COLLECTOR.format(port=args.port, ranks=args.ranks, page=port, telemetry=port + 1, folder=folder, fpm=FPM, gauge_dedup="")
                 .replace("max_segments: 1000", f"max_segments: 100000, roll_bytes: {args.roll_bytes}")
                 .replace("service:\n", "service:\n  extensions: [pprof]\n")
                 + PIPELINES["both"])
