@@ -132,11 +132,10 @@ def main() -> None:
     if args.wait and turn >= args.ranks:
         # One more of each rank, when all is calm, tells of what was left out or dropped before it.
         time.sleep(1)
-        counter = turn // args.ranks + 1
         for rank, socket in enumerate(sockets):
+            counter = (turn + args.ranks - 1 - rank) // args.ranks
             fill(messages[rank], counter)
             socket.send_multipart((b"", counter.to_bytes(8, "big"), encoder.encode(messages[rank])), zmq.NOBLOCK)
-            left_out += counter - (turn + args.ranks - 1 - rank) // args.ranks
             sent += 1
         time.sleep(1)
     print(sent, left_out, flush=True)
